@@ -1,0 +1,61 @@
+# Everything runs in .venv, which the first target that needs it makes. Python 3.11 or newer is all that has to be there.
+
+DEVICE ?= cpu
+
+# Tried in this order; `make PYTHON=/path/to/python` names another.
+PYTHON ?= python3.14 python3.13 python3.12 python3.11 python3 python
+
+RUN := .venv/bin/python
+
+# An environment whose interpreter was removed cannot be repaired, only made again.
+$(shell test ! -e .venv || test -x $(RUN) || rm -rf .venv)
+
+.PHONY: help demo test lint parity proof clean
+.DEFAULT_GOAL := help
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: .venv/tools.stamp ## train, sample and draw, then write a page that shows it all (DEVICE=cuda on a GPU)
+	@$(RUN) -m tools.demo --device $(DEVICE)
+
+test: .venv/dev.stamp ## run the tests
+	@$(RUN) -m pytest
+
+lint: .venv/dev.stamp ## check format, lint and types
+	@$(RUN) -m ruff format --check
+	@$(RUN) -m ruff check
+	@$(RUN) -m mypy
+
+parity: .venv/dev.stamp .venv/parity.stamp ## install PyTorch and compare with it
+	@$(RUN) -m pytest tests/parity
+
+proof: .venv/dev.stamp .venv/parity.stamp ## run the long proofs in full (hours on a small machine)
+	@$(RUN) -m pytest tests/proof --whole
+
+clean: ## remove the environment and all caches; what was trained, in runs/, stays
+	@rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/created.stamp:
+	@bare=; \
+	for python in $(PYTHON); do \
+	    "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 || continue; \
+	    "$$python" -c 'import ensurepip, venv' >/dev/null 2>&1 || { bare=$${bare:-$$python}; continue; }; \
+	    echo "making .venv with $$("$$python" --version) ($$python)"; \
+	    "$$python" -m venv --clear .venv && touch $@; \
+	    exit; \
+	done; \
+	if [ -n "$$bare" ]; then \
+	    version=$$("$$bare" -c 'import sys; print("python%d.%d" % sys.version_info[:2])'); \
+	    echo "make: $$bare cannot make a virtual environment: install its venv package (Debian, Ubuntu: apt install $$version-venv), then run make again" >&2; \
+	else \
+	    echo "make: Python 3.11 or newer is needed, found none under the names: $(PYTHON); install one, or name it: make PYTHON=/path/to/python" >&2; \
+	fi; \
+	exit 1
+
+# One stamp for each extra of pyproject.toml, so that an install is repeated only when that file changes.
+.venv/%.stamp: .venv/created.stamp pyproject.toml
+	@echo "installing tinygrad_edu[$*] into .venv"
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@touch $@

@@ -1,0 +1,1 @@
+"""Programs a person runs: python -m tools.NAME."""
