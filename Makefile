@@ -57,5 +57,5 @@ clean: ## remove the environment and all caches; what was trained, in runs/, sta
 # One stamp for each extra of pyproject.toml, so that an install is repeated only when that file changes.
 .venv/%.stamp: .venv/created.stamp pyproject.toml
 	@echo "installing tinygrad_edu[$*] into .venv"
-	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@$(RUN) -m pip install --quiet --quiet --disable-pip-version-check --editable '.[$*]'
 	@touch $@
