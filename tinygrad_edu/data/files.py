@@ -1,0 +1,43 @@
+"""Writing a file so that its readers see the old content or the new one, never a part."""
+
+import contextlib
+import os
+from pathlib import Path
+
+
+def write_atomically(path: str | os.PathLike[str], content: bytes | str) -> None:
+    """Put `content` at `path` by way of a temporary file in the same folder, flushed to the disk before it is renamed.
+
+    Text is written as UTF-8, line ends as they are. When writing fails, the file at `path` is what it was and the
+    temporary file is gone; one left behind by a killed process ends in `.tmp` and may be deleted.
+
+    Raises OSError where the folder is missing or takes no more.
+    """
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        write_and_flush(temporary, content.encode() if isinstance(content, str) else content)
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    flush_folder(target.parent)
+
+
+def write_and_flush(path: Path, content: bytes) -> None:
+    """Write a file and wait until it lies on the disk."""
+    with open(path, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def flush_folder(folder: Path) -> None:
+    """Wait until the names in a folder lie on the disk, on the systems where a folder can be flushed."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

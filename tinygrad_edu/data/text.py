@@ -1,0 +1,88 @@
+"""Where training text comes from: a UTF-8 file or the documentation inside CPython; and how it is parted."""
+
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+
+
+class DataError(ValueError):
+    """A text that cannot be trained on: missing, unreadable, empty, not UTF-8, or too short."""
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """The text of a UTF-8 file, line ends as they stand in it; a byte order mark at its start is no part of the text.
+
+    Raises DataError where the file is missing, a folder, unreadable, empty, or not UTF-8 (with the byte's position).
+    """
+    path = Path(path)
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        raise DataError(
+            f"data file {path} does not exist; check the path, or leave it out for the built-in text"
+        ) from None
+    except IsADirectoryError:
+        raise DataError(f"data file {path} is a folder; name one text file in it") from None
+    except OSError as error:
+        raise DataError(f"data file {path} cannot be read ({error.strerror}); check its path and permissions") from None
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        # utf-8-sig counts positions from behind the byte order mark
+        position = error.start + (3 if raw.startswith(b"\xef\xbb\xbf") else 0)
+        raise DataError(
+            f"data file {path} is not UTF-8: byte 0x{raw[position]:02x} at position {position}; "
+            f"convert it, for example with `iconv -f LATIN1 -t UTF-8`"
+        ) from None
+    if not text:
+        raise DataError(f"data file {path} is empty; give a file with text in it")
+    return text
+
+
+def embedded_corpus() -> str:
+    """The documentation text inside every CPython, topics in alphabetical order: about 465 thousand characters.
+
+    Its wording changes a little from one Python version to the next.
+    """
+    from pydoc_data.topics import topics
+
+    return "\n".join(topics[name] for name in sorted(topics))
+
+
+def enclose_lines(text: str) -> str:
+    r"""The text with a newline before its first line and after its last one, where none is.
+
+    In a text whose lines are documents of their own (one name a line), the newline is the boundary token. With it on
+    both sides every line has a begin and an end to learn, the first and the last one too.
+
+    >>> enclose_lines("emma\nava")
+    '\nemma\nava\n'
+    """
+    return ("" if text.startswith("\n") else "\n") + text + ("" if text.endswith("\n") else "\n")
+
+
+def split(ids: np.ndarray, val_fraction: float) -> tuple[np.ndarray, np.ndarray]:
+    """The first part of the ids for training and the last for validation, as two views.
+
+    val_fraction: share of the ids in the last part, at least 0 and below 1. With 0 both are the whole, so what is
+    measured is how well the training text itself was learned.
+
+    Raises ValueError for a share out of range, DataError where a part has no next token left to predict.
+
+    >>> [part.tolist() for part in split(np.arange(10), 0.2)]
+    [[0, 1, 2, 3, 4, 5, 6, 7], [8, 9]]
+    """
+    if not (math.isfinite(val_fraction) and 0 <= val_fraction < 1):
+        raise ValueError(f"split: val_fraction is {val_fraction}; it must be at least 0 and below 1")
+    if val_fraction == 0:
+        return ids, ids
+    at = int(len(ids) * (1 - val_fraction))
+    if at < 2 or len(ids) - at < 2:
+        raise DataError(
+            f"a text of {len(ids)} tokens with val_fraction {val_fraction} leaves {at} for training and "
+            f"{len(ids) - at} for validation; each part needs 2 or more: give a longer text or another fraction "
+            f"(0 measures on the training text)"
+        )
+    return ids[:at], ids[at:]

@@ -1,0 +1,80 @@
+"""Next-token windows over a text's ids: drawn at random to train on, one after another to measure on."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from tinygrad_edu.data.text import DataError
+
+
+class Batch(NamedTuple):
+    """What a model's `loss` takes: the label at a position is what the model shall predict there.
+
+    ids [B, T], int64: token ids that the model reads.
+    labels [B, T], int64: target ids, already shifted by the loader, so a model never shifts; -100 is not counted.
+    """
+
+    ids: np.ndarray
+    labels: np.ndarray
+
+
+class Windows:
+    """Every stretch of block_size + 1 tokens in a text: block_size ids, and as labels the same shifted by one.
+
+    ids [N], integers; block_size: T, positions of one window. `len` is the number of windows, N - block_size.
+
+    Raises DataError, naming both lengths, where the text is shorter than one window.
+
+    >>> windows = Windows(np.arange(6), 4)
+    >>> len(windows), windows[1]
+    (2, (array([1, 2, 3, 4]), array([2, 3, 4, 5])))
+    """
+
+    def __init__(self, ids: np.ndarray, block_size: int) -> None:
+        if block_size < 1:
+            raise ValueError(f"Windows: block_size is {block_size}; a window has 1 or more positions")
+        if len(ids) < block_size + 1:
+            raise DataError(
+                f"the training text has {len(ids)} tokens, fewer than one window of block_size + 1 = {block_size + 1}; "
+                f"give a longer text or a block_size of at most {max(len(ids) - 1, 0)}"
+            )
+        self.ids = ids
+        self.block_size = block_size
+
+    def __len__(self) -> int:
+        return len(self.ids) - self.block_size
+
+    def __getitem__(self, start: int) -> tuple[np.ndarray, np.ndarray]:
+        if not 0 <= start < len(self):
+            raise IndexError(f"window {start} is outside 0 to {len(self) - 1}")
+        window = self.ids[start : start + self.block_size + 1].astype(np.int64)
+        return window[:-1], window[1:]
+
+    def draw(self, batch_size: int, rng: np.random.Generator) -> Batch:
+        """A batch of windows [batch_size, block_size], each start as likely as any other, the last one included."""
+        starts = rng.integers(0, len(self), size=batch_size)
+        positions = starts[:, None] + np.arange(self.block_size)
+        return Batch(self.ids[positions].astype(np.int64), self.ids[positions + 1].astype(np.int64))
+
+
+def consecutive(ids: np.ndarray, block_size: int, batch_size: int) -> Iterator[Batch]:
+    """The whole text in windows one behind the other, so that each next token is a label exactly once.
+
+    ids [N], N of 2 or more. Full windows come in batches [up to batch_size, block_size]; what is left over behind
+    them follows as one shorter window, a batch of its own [1, less than block_size].
+
+    >>> [batch.labels.tolist() for batch in consecutive(np.arange(6), block_size=2, batch_size=8)]
+    [[[1, 2], [3, 4]], [[5]]]
+    """
+    targets = len(ids) - 1
+    if targets < 1:
+        raise DataError(f"a text of {len(ids)} tokens has no next token to measure; give 2 or more")
+    rows = targets // block_size
+    for row in range(0, rows, batch_size):
+        start, count = row * block_size, min(batch_size, rows - row)
+        stretch = ids[start : start + count * block_size + 1].astype(np.int64)
+        yield Batch(stretch[:-1].reshape(count, block_size), stretch[1:].reshape(count, block_size))
+    if targets % block_size:
+        rest = ids[rows * block_size :].astype(np.int64)[None]
+        yield Batch(rest[:, :-1], rest[:, 1:])
