@@ -25,13 +25,14 @@ FLOORS = [
     "nn",
     "functional",
     "tensor",
+    "reverse",
     "ops",
     "kernels",
     "tape",
+    "random",
     "modes",
     "backend",
     "buffers",
-    "random",
 ]
 
 # path from the root: why it is one file and not two
