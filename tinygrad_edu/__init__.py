@@ -1,0 +1,81 @@
+"""An autograd engine from scratch at the tensor level: tensors that record a tape and differentiate in reverse."""
+
+from tinygrad_edu import random
+from tinygrad_edu.backend import bool_, float16, float32, float64, int8, int16, int32, int64, uint8
+from tinygrad_edu.functional import (
+    arange,
+    cat,
+    empty,
+    exp,
+    full,
+    grad,
+    log,
+    maximum,
+    ones,
+    ones_like,
+    rand,
+    randint,
+    randn,
+    relu,
+    sigmoid,
+    sqrt,
+    stack,
+    tanh,
+    tensor,
+    tril,
+    triu,
+    where,
+    zeros,
+    zeros_like,
+)
+from tinygrad_edu.modes import definitions, enable_grad, is_grad_enabled, no_grad
+from tinygrad_edu.random import Generator, manual_seed
+from tinygrad_edu.tensor import Tensor, matmul
+
+bool = bool_  # under PyTorch's name; inside the package, Python's bool is meant
+
+__version__ = "0.1.0"
+__all__ = [
+    "Generator",
+    "Tensor",
+    "arange",
+    "bool",
+    "cat",
+    "definitions",
+    "empty",
+    "enable_grad",
+    "exp",
+    "float16",
+    "float32",
+    "float64",
+    "full",
+    "grad",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "is_grad_enabled",
+    "log",
+    "manual_seed",
+    "matmul",
+    "maximum",
+    "no_grad",
+    "ones",
+    "ones_like",
+    "rand",
+    "randint",
+    "randn",
+    "random",
+    "relu",
+    "sigmoid",
+    "sqrt",
+    "stack",
+    "tanh",
+    "tensor",
+    "tril",
+    "triu",
+    "uint8",
+    "where",
+    "zeros",
+    "zeros_like",
+]

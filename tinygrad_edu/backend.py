@@ -1,0 +1,206 @@
+"""Which array library owns an array: devices, dtypes, and the few differences between NumPy and CuPy."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+float16, float32, float64 = np.dtype("float16"), np.dtype("float32"), np.dtype("float64")
+int8, int16, int32, int64 = np.dtype("int8"), np.dtype("int16"), np.dtype("int32"), np.dtype("int64")
+uint8, bool_ = np.dtype("uint8"), np.dtype("bool")
+
+Array = Any  # a numpy.ndarray or a cupy.ndarray
+_DEFAULT = {"f": float32, "i": int64, "u": int64, "b": bool_}
+
+
+def module_of(array: Array) -> Any:
+    """The array library of an array; NumPy for its scalars and for Python's."""
+    if type(array) is np.ndarray:
+        return np
+    if type(array).__module__.partition(".")[0] == "cupy":
+        return sys.modules["cupy"]
+    return np
+
+
+def is_array(value: object) -> bool:
+    """Whether `value` is an array of a library that the engine computes with."""
+    return isinstance(value, np.ndarray) or type(value).__module__.partition(".")[0] == "cupy"
+
+
+def device_of(array: Array) -> str:
+    """Where an array lives: "cpu", "cuda:0", ..."""
+    return "cpu" if isinstance(array, np.ndarray) else f"cuda:{array.device.id}"
+
+
+def as_array(value: Any, like: Array = None) -> Array:
+    """An array for a result: NumPy hands out scalars where an array of no axes is meant."""
+    return value if is_array(value) else (np if like is None else module_of(like)).asarray(value)
+
+
+def dtype_of(dtype: Any) -> np.dtype:
+    """A dtype from a dtype, its name, or Python's float, int or bool, which mean float32, int64 and bool.
+
+    >>> dtype_of(float), dtype_of("float64")
+    (dtype('float32'), dtype('float64'))
+    """
+    if dtype is float:
+        return float32
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        raise TypeError(f"dtype {dtype!r} is unknown; use one of float32, float64, int64, bool") from None
+    if found.kind not in _DEFAULT:
+        raise TypeError(f"dtype {found} holds no numbers; tensors hold floating, integer or boolean values")
+    return found
+
+
+def new_array(data: Any, dtype: Any = None, device: str | None = None) -> Array:
+    """Memory of its own with the values of `data`: arrays keep their dtype, other floats become float32, ints int64."""
+    kept = is_array(data)
+    if kept:
+        host = data
+    else:
+        try:
+            host = np.asarray(data)
+        except ValueError as error:
+            raise ValueError(f"Tensor: the data is no rectangular array of numbers ({error})") from None
+    if host.dtype.kind not in _DEFAULT:
+        raise TypeError(f"Tensor: data of dtype {host.dtype} holds no numbers; give floats, integers or booleans")
+    if dtype is not None:
+        target = dtype_of(dtype)
+    elif kept or isinstance(data, np.generic):
+        target = host.dtype
+    else:
+        target = _DEFAULT[host.dtype.kind]
+    moved = to_device(host, device) if device is not None else host
+    return moved.astype(target, copy=True) if moved is data or not moved.flags.owndata else moved.astype(target)
+
+
+def to_device(array: Array, device: str) -> Array:
+    """The array on `device`, itself when it is there already."""
+    name = check_device(device)
+    if device_of(array) == name:
+        return array
+    if name == "cpu":
+        return module_of(array).asnumpy(array)
+    cupy = _cupy()
+    with cupy.cuda.Device(int(name.partition(":")[2])):
+        return cupy.asarray(array)
+
+
+def check_device(device: object) -> str:
+    """The full name of a device: "cpu" or "cuda:N"; raises where there is no such device, and says what is missing."""
+    name = str(device)
+    kind, _, number = name.partition(":")
+    if name == "cpu":
+        return name
+    if kind != "cuda" or (number and not number.isdigit()) or name == "cuda:":
+        raise ValueError(f"device {name!r} is unknown; use 'cpu', 'cuda' or 'cuda:1'")
+    count = _cupy().cuda.runtime.getDeviceCount()
+    if int(number or 0) >= count:
+        raise ValueError(f"device {name!r}: this machine has {count} CUDA device(s), numbered from 0")
+    return f"cuda:{int(number or 0)}"
+
+
+def _cupy() -> ModuleType:
+    try:
+        import cupy
+    except ImportError:
+        raise ValueError(
+            "device 'cuda' needs CuPy, which is not installed: pip install 'tinygrad-edu[cuda12]' "
+            "(or [cuda13], by your driver's CUDA version)"
+        ) from None
+    try:
+        cupy.cuda.runtime.getDeviceCount()
+    except Exception as error:
+        raise ValueError(
+            f"device 'cuda' needs an NVIDIA GPU with a driver, and CuPy finds none here: {error}"
+        ) from None
+    return cupy
+
+
+def promoted(operands: list[Any], tensors: list[bool]) -> list[Any]:
+    """Operands of one elementwise op brought to one dtype, by PyTorch's rule; `tensors` says which came from Tensors.
+
+    Floating beats integer beats boolean. Within a kind, tensors with axes decide, then tensors without, then bare
+    arrays and Python's numbers: so nothing that is no Tensor ever widens one.
+    """
+    operands = [x if is_array(x) or type(x) in (float, int, bool) else _constant(x) for x in operands]
+    ranks: list[list[np.dtype]] = [[], [], [], []]
+    for x, tensor in zip(operands, tensors, strict=True):
+        if is_array(x):
+            ranks[(0 if x.ndim else 1) if tensor else 2].append(x.dtype)
+        else:
+            ranks[3].append(_DEFAULT["b" if type(x) is bool else "i" if type(x) is int else "f"])
+    target: np.dtype | None = None
+    for dtypes in ranks:
+        if dtypes:
+            top = max(_CATEGORY[d.kind] for d in dtypes)
+            if target is None or top > _CATEGORY[target.kind]:
+                target = np.result_type(*(d for d in dtypes if _CATEGORY[d.kind] == top))
+    arrays = [x for x in operands if is_array(x)]
+    xp = module_of(arrays[0]) if arrays else np
+    return [x.astype(target, copy=False) if is_array(x) else xp.asarray(x, dtype=target) for x in operands]
+
+
+def _constant(x: Any) -> Any:
+    if isinstance(x, np.generic):
+        return x.item()
+    try:
+        return new_array(x)
+    except (TypeError, ValueError):
+        raise TypeError(f"cannot compute with a {type(x).__name__}; give a Tensor, an array or a number") from None
+
+
+_CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2}
+
+
+def accumulate(total: Array, more: Array, owned: bool) -> Array:
+    """total + more, in place where `owned` says that nobody else can see `total`."""
+    if owned and total.ndim:
+        return module_of(total).add(total, more, out=total)
+    return as_array(total + more, total)
+
+
+def own_copy(array: Array) -> Array:
+    """A copy in memory of its own, rows in C order."""
+    return array.copy(order="C")
+
+
+def floating(array: Array) -> Array:
+    """The array itself when it is floating, else its values as float32."""
+    return array if not hasattr(array, "dtype") or array.dtype.kind == "f" else array.astype(float32)
+
+
+def add_at(target: Array, index: Any, values: Array) -> None:
+    """target[index] += values, where an element that `index` names twice gets both."""
+    parts = index if isinstance(index, tuple) else (index,)
+    if all(not is_array(part) or part.dtype.kind == "b" for part in parts):
+        target[index] += values  # names no element twice
+    elif isinstance(target, np.ndarray):
+        np.add.at(target, index, values)
+    else:
+        import cupyx
+
+        cupyx.scatter_add(target, index, values)
+
+
+def add_along(target: Array, index: Array, values: Array, axis: int) -> None:
+    """target[..., index[..., i, ...], ...] += values[..., i, ...] along `axis`."""
+    xp = module_of(target)
+    grid = [xp.arange(n).reshape((1,) * i + (n,) + (1,) * (index.ndim - i - 1)) for i, n in enumerate(index.shape)]
+    grid[axis] = index
+    add_at(target, tuple(grid), values)
+
+
+def check_ids(ids: Array, count: int, what: str) -> None:
+    """Raise an IndexError where integer ids are not all within 0 to count - 1; negative ones do not count from the end."""
+    if ids.dtype.kind not in "iu":
+        raise TypeError(f"{what}: ids must be integers, got dtype {ids.dtype}; convert them with .long()")
+    if ids.size:
+        low, high = int(ids.min()), int(ids.max())
+        if low < 0 or high >= count:
+            raise IndexError(f"{what}: ids must lie in 0 to {count - 1}, got values from {low} to {high}")

@@ -1,0 +1,50 @@
+"""Scaled dot-product attention."""
+
+from tinygrad_edu import kernels
+from tinygrad_edu.backend import module_of
+from tinygrad_edu.ops.activation import Softmax
+from tinygrad_edu.ops.elementwise import LogicalAnd, LogicalNot, MaskedFill, Mul
+from tinygrad_edu.ops.layer import Dropout
+from tinygrad_edu.ops.matrix import Matmul
+from tinygrad_edu.ops.shape import Transpose
+from tinygrad_edu.tape import Op
+
+
+def causal_mask(queries, keys, like):
+    """[q, k], True where key k may be read by query q: the last query reads all, aligned to the end."""
+    xp = module_of(like)
+    return xp.tri(queries, keys, keys - queries, dtype=bool)
+
+
+def attend(query, key, value, visible=None, *, is_causal, scale, dropout=None):
+    """P·V with P = softmax(Q·Kᵀ · scale) and hidden scores at −∞, as primitive ops; a query that sees nothing gives 0."""
+    scores = Mul(Matmul(query, Transpose(key)), scale)  # [..., q, k]
+    if is_causal:
+        array = getattr(query, "array", query)
+        causal = causal_mask(query.shape[-2], key.shape[-2], array)
+        visible = causal if visible is None else LogicalAnd(visible, causal)
+    if visible is not None:
+        scores = MaskedFill(scores, LogicalNot(visible), value=float("-inf"))
+    weights = Softmax(scores, axis=-1)  # [..., q, k]
+    if dropout is not None:
+        weights = Dropout(weights, **dropout)
+    return Matmul(weights, value)  # [..., q, d]
+
+
+class ScaledDotProductAttention(Op):
+    """{out} = softmax({query}·{key}ᵀ · {scale})·{value}, hidden scores at −∞"""
+
+    saves = ("saved",)
+    formulas = {
+        "query": "d{query} = dS·{key} · {scale}, dS = P ⊙ (dP − Σ_k dP ⊙ P), dP = d{out}·{value}ᵀ",
+        "key": "d{key} = dSᵀ·{query} · {scale}",
+        "value": "d{value} = Pᵀ·d{out}",
+    }
+
+    definition = attend
+
+    def forward(query, key, value, visible=None, *, is_causal, scale):
+        return kernels.of(query).attention(query, key, value, visible, is_causal, scale)
+
+    def gradients(g, need, query, key, value, visible, out, saved, is_causal, scale):
+        return kernels.of(g).attention_backward(g, query, key, value, visible, out, saved, is_causal, scale, need)

@@ -1,0 +1,36 @@
+"""The cross-entropy of logits, row by row."""
+
+from tinygrad_edu import kernels
+from tinygrad_edu.ops.activation import LogSoftmax
+from tinygrad_edu.ops.elementwise import Mul, Where
+from tinygrad_edu.ops.index import Gather
+from tinygrad_edu.ops.reduction import Sum
+from tinygrad_edu.ops.shape import Reshape
+from tinygrad_edu.tape import Op
+
+
+class CrossEntropy(Op):
+    """{out} = −Σ_c q_c ln softmax({logits})_c for every row, q = 1 − {smoothing} at {target} + {smoothing} / V anywhere.
+
+    Rows whose target is {ignore_index} give 0, and so does their gradient.
+    """
+
+    saves = ("saved",)
+
+    def definition(logits, target, *, ignore_index=-100, smoothing=0.0):
+        counted = target != ignore_index
+        safe = Where(counted, target, 0)
+        log_probability = LogSoftmax(logits, axis=1)
+        picked = Reshape(Gather(log_probability, Reshape(safe, shape=(-1, 1)), axis=1), shape=(logits.shape[0],))
+        loss = -picked
+        if smoothing:
+            spread = Sum(log_probability, axes=(1,)) * (-1.0 / logits.shape[1])
+            loss = Mul(loss, 1.0 - smoothing) + Mul(spread, smoothing)
+        return Where(counted, loss, 0.0)
+
+    def forward(logits, target, *, ignore_index=-100, smoothing=0.0):
+        return kernels.of(logits).cross_entropy(logits, target, ignore_index, smoothing)
+
+    def dlogits(g, logits, target, saved, ignore_index, smoothing):
+        """d{logits} = (softmax({logits}) − q) ⊙ d{out}, 0 in rows that do not count"""
+        return kernels.of(g).cross_entropy_backward(g, logits, target, saved, ignore_index, smoothing)

@@ -1,0 +1,181 @@
+"""Ops that arrange elements anew and compute nothing; adjoint pairs stand side by side."""
+
+import itertools
+
+from tinygrad_edu.backend import module_of, to_device
+from tinygrad_edu.tape import Op
+
+
+class Alias(Op):
+    """{out} = {x}, as a node of its own"""
+
+    views = True
+
+    def forward(x):
+        return x[...]
+
+    def dx(g):
+        """d{x} = d{out}"""
+        return g
+
+
+class Detach(Op):
+    """{out} = {x}, and no gradient goes back"""
+
+    views = True
+
+    def forward(x):
+        return x[...]
+
+
+class Clone(Op):
+    """{out} = {x} in memory of its own"""
+
+    def forward(x):
+        return x.copy()
+
+    def dx(g):
+        """d{x} = d{out}"""
+        return g
+
+
+class Transfer(Op):
+    """{out} = {x} on {device}; its own adjoint"""
+
+    def forward(x, *, device, source):
+        return to_device(x, device)
+
+    def dx(g, device, source):
+        """d{x} = d{out} on {source}"""
+        return Transfer(g, device=source, source=device)
+
+
+class Reshape(Op):
+    """{out} = {x} read row by row into {shape}; its own adjoint"""
+
+    views = True
+
+    def forward(x, *, shape):
+        return x.reshape(shape)
+
+    def dx(g, x_shape):
+        """d{x} = d{out} in the shape of {x}"""
+        return Reshape(g, shape=x_shape)
+
+
+class Permute(Op):
+    """{out} = {x} with its axes in the order {axes}; adjoint: the inverse order"""
+
+    views = True
+
+    def forward(x, *, axes):
+        return x.transpose(axes)
+
+    def dx(g, axes):
+        """d{x} = d{out} with the axes back in order"""
+        back = sorted(range(len(axes)), key=lambda i: axes[i] % len(axes))
+        return Permute(g, axes=tuple(back))
+
+
+class Transpose(Op):
+    """{out} = {x} with two axes exchanged; its own adjoint"""
+
+    views = True
+
+    def forward(x, *, dim0=-2, dim1=-1):
+        return x.swapaxes(dim0, dim1)
+
+    def dx(g, dim0, dim1):
+        """d{x} = d{out} with the two axes exchanged"""
+        return Transpose(g, dim0=dim0, dim1=dim1)
+
+
+class Expand(Op):
+    """{out} = {x} copied along new axes and axes of 1, up to {shape}; adjoint of sum_to"""
+
+    views = True
+
+    def forward(x, *, shape):
+        return module_of(x).broadcast_to(x, shape)
+
+    def dx(g, x_shape):
+        """d{x} = Σ d{out} over the copied axes"""
+        return SumTo(g, shape=x_shape)
+
+
+class SumTo(Op):
+    """{out} = Σ {x} over the axes along which {shape} was copied; adjoint of expand"""
+
+    def forward(x, *, shape):
+        lead = x.ndim - len(shape)
+        axes = tuple(range(lead)) + tuple(i + lead for i, n in enumerate(shape) if n == 1 and x.shape[i + lead] != 1)
+        return x.sum(axis=axes).reshape(shape)
+
+    def dx(g, x_shape):
+        """d{x} = d{out}, copied along the summed axes"""
+        lead = (1,) * (len(x_shape) - len(g.shape))
+        return Expand(Reshape(g, shape=(*lead, *g.shape)), shape=x_shape)
+
+
+class Cat(Op):
+    """{out} = the inputs, one behind the other along {axis}; adjoint of split"""
+
+    promotes = True
+
+    def forward(*xs, axis):
+        return module_of(xs[0]).concatenate(xs, axis=axis)
+
+    def dxs(g, position, shapes, axis):
+        """d of each input = its part of d{out}"""
+        ends = list(itertools.accumulate(s[axis] for s in shapes))
+        return Narrow(g, axis=axis, start=ends[position] - shapes[position][axis], stop=ends[position])
+
+
+class Split(Op):
+    """outputs = {x} cut into pieces of the lengths {sizes} along {axis}; adjoint of cat"""
+
+    outputs = True
+    views = True
+
+    def forward(x, *, sizes, axis):
+        ends = list(itertools.accumulate(sizes))
+        lead = (slice(None),) * axis
+        return tuple(x[(*lead, slice(end - n, end))] for n, end in zip(sizes, ends, strict=True))
+
+    def dx(g, sizes, axis, x_shape):
+        """d{x} = the pieces' gradients, one behind the other"""
+        if all(piece is not None for piece in g):
+            return Cat(*g, axis=axis)
+        total, start = None, 0
+        for n, piece in zip(sizes, g, strict=True):
+            if piece is not None:
+                placed = Widen(piece, axis=axis, start=start, length=x_shape[axis])
+                total = placed if total is None else total + placed
+            start += n
+        return total
+
+
+class Narrow(Op):
+    """{out} = {x} from {start} up to {stop} along {axis}; adjoint of widen"""
+
+    views = True
+
+    def forward(x, *, axis, start, stop):
+        return x[(*(slice(None),) * axis, slice(start, stop))]
+
+    def dx(g, axis, start, stop, x_shape):
+        """d{x} = d{out} at its place, 0 around it"""
+        return Widen(g, axis=axis, start=start, length=x_shape[axis])
+
+
+class Widen(Op):
+    """{out} = {x} from {start} on along an axis of {length}, 0 elsewhere; adjoint of narrow"""
+
+    def forward(x, *, axis, start, length):
+        y = module_of(x).zeros((*x.shape[:axis], length, *x.shape[axis + 1 :]), dtype=x.dtype)
+        y[(*(slice(None),) * axis, slice(start, start + x.shape[axis]))] = x
+        return y
+
+    def dx(g, axis, start, x_shape):
+        """d{x} = the part of d{out} where {x} stands"""
+        return Narrow(g, axis=axis, start=start, stop=start + x_shape[axis])
