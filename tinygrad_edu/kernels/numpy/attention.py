@@ -1,0 +1,227 @@
+"""Scaled dot-product attention, forward and backward, in blocks of scores that stay in cache."""
+
+import itertools
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ...buffers import empty
+from .common import ones
+
+GROUP = 512 << 10  # bytes of scores that are worked on together
+QUERIES = 128  # queries of one block; a causal block leaves out the keys after its last query
+CALM = 30.0  # |score| up to which exp needs no shift: e³⁰ is far from both ends of float32
+
+
+class Weights(NamedTuple):
+    """What the backward pass of `attention` reads besides inputs and output: unnormalised weights
+    e = exp(score − shift) [B, H, q, k], and 1/Σ_k e [B, H, q, 1]."""
+
+    exps: np.ndarray
+    inverse: np.ndarray
+
+
+def _groups(batch, heads, one):
+    """Index pairs (samples, heads) whose scores, `one` byte count each, fill about a group."""
+    together = max(1, GROUP // max(1, one))
+    if together >= heads:
+        step = max(1, together // max(1, heads))
+        return [(slice(b, b + step), slice(None)) for b in range(0, batch, step)]
+    return [(slice(b, b + 1), slice(h, h + together)) for b in range(batch) for h in range(0, heads, together)]
+
+
+def _blocks(queries, keys, is_causal):
+    """(first query, end of queries, end of their keys): query i of q reads key j of k where j ≤ i + k − q."""
+    pieces = -(-queries // QUERIES)
+    edges = [queries * n // max(1, pieces) for n in range(pieces + 1)]
+    spare = keys - queries
+    return [(i, j, max(0, j + spare) if is_causal else keys) for i, j in itertools.pairwise(edges)]
+
+
+def _corner(i, j, spare, dtype):
+    """The part of a causal block with hidden keys: its first key, and 1 for the visible ones, else 0."""
+    first = max(0, i + spare)
+    hidden_from = np.arange(i, j)[:, None] + spare
+    return first, (np.arange(first, j + spare) <= hidden_from).astype(dtype)
+
+
+def attention(
+    q: np.ndarray,
+    k: np.ndarray,
+    v: np.ndarray,
+    mask: np.ndarray | None = None,
+    is_causal: bool = False,
+    scale: float | None = None,
+) -> tuple[np.ndarray, Weights]:
+    """O = P·V with P = softmax over the visible keys of scale·Q·Kᵀ.
+
+    q [B, H, q, d]; k [B, H, k, d]; v [B, H, k, d']; mask, boolean, broadcast to [B, H, q, k], True where a query may
+    read a key; is_causal: query i reads key j where j ≤ i + k − q (aligned to the end); scale: 1/√d if None. Results:
+    O [B, H, q, d'], laid out as [B, q, H, d'] so that its heads merge without a copy, and `Weights` for the backward
+    pass. A query that may read nothing gets 0.
+
+    The weights stay unnormalised: 1/Σ is applied to the rows of O. A row's largest score is subtracted only where
+    ‖q‖·‖k‖·scale, which no score exceeds, does not already keep exp far from overflow and underflow.
+    Sources: Vaswani et al., "Attention is all you need", 2017; Milakov and Gimelshein, "Online normalizer calculation
+    for softmax", 2018.
+
+    >>> one = np.ones((1, 1, 2, 1))
+    >>> attention(one, one, np.array([1.0, 3.0]).reshape(1, 1, 2, 1), is_causal=True)[0].ravel()
+    array([1., 2.])
+    """
+    batch, heads, queries, width = q.shape
+    keys, dtype = k.shape[2], q.dtype
+    scale = 1 / math.sqrt(width) if scale is None else float(scale)
+    exps = empty((batch, heads, queries, keys), dtype)
+    output = empty((batch, queries, heads, v.shape[3]), dtype).transpose(0, 2, 1, 3)
+    inverse = empty((batch, heads, queries, 1), dtype)
+    saved = Weights(exps, inverse)
+    if not exps.size:
+        output[...] = 0
+        return output, saved
+    scaled = empty((batch, heads, width, keys), dtype)
+    np.multiply(k.swapaxes(2, 3), scale, out=scaled)
+    visible = _visible(mask, exps.shape, dtype)
+    one = ones(keys, dtype)
+    blocks = _blocks(queries, keys, is_causal)
+    corners = [_corner(i, j, keys - queries, dtype) if is_causal else None for i, j, _ in blocks]
+    calm = _calm(q, scaled)
+    for group in _groups(batch, heads, queries * keys * dtype.itemsize):
+        for (i, j, end), corner in zip(blocks, corners):
+            e, total = exps[group][:, :, i:j, :end], inverse[group][:, :, i:j]
+            o = output[group][:, :, i:j]
+            if not end:
+                total.fill(1)
+                o.fill(0)
+                continue
+            np.matmul(q[group][:, :, i:j], scaled[group][..., :end], out=e)
+            seen = None if visible is None else visible[group][:, :, i:j, :end]
+            if calm:
+                np.exp(e, out=e)
+                if seen is not None:
+                    e *= seen
+                if corner is not None:
+                    e[..., corner[0] :] *= corner[1]
+            else:
+                _hide(e, seen, corner)
+                e -= _largest(e)
+                np.exp(e, out=e)
+            np.matmul(e, one[:end], out=total[..., 0])
+            if mask is not None or queries > keys:
+                total[total == 0] = 1
+            np.reciprocal(total, out=total)
+            np.matmul(e, v[group][:, :, :end], out=o)
+            o *= total
+    return output, saved
+
+
+def _visible(mask, shape, dtype):
+    """The mask as factors 1 and 0, spread to [B, H, q, k] without a copy; None where it hides nothing."""
+    if mask is None or mask.all():
+        return None
+    return np.broadcast_to(mask.astype(dtype), shape)
+
+
+def _calm(q, scaled):
+    """Whether all scores lie within ±CALM: no product of two vectors exceeds the product of their lengths."""
+    longest = np.sqrt(np.vecdot(q, q).max()) * np.sqrt(np.square(scaled).sum(axis=2).max())
+    return bool(longest <= CALM)
+
+
+def _hide(e, seen, corner):
+    """Hidden scores become −∞."""
+    if seen is not None:
+        np.copyto(e, -np.inf, where=seen == 0)
+    if corner is not None:
+        np.copyto(e[..., corner[0] :], -np.inf, where=corner[1] == 0)
+
+
+def _largest(e):
+    """The largest score of each row; 0 where all are hidden."""
+    largest = e.max(axis=-1, keepdims=True)
+    largest[np.isneginf(largest)] = 0
+    return largest
+
+
+def attention_backward(
+    g: np.ndarray,
+    q: np.ndarray,
+    k: np.ndarray,
+    v: np.ndarray,
+    out: np.ndarray,
+    saved: Weights,
+    is_causal: bool = False,
+    scale: float | None = None,
+    need: tuple[bool, bool, bool] = (True, True, True),
+) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
+    """dP = dO·Vᵀ; dS = P ⊙ (dP − Σ_k dP ⊙ P) = P ⊙ (dP − Σ dO ⊙ O); dQ = scale·dS·K, dK = scale·dSᵀ·Q, dV = Pᵀ·dO.
+
+    g = dO [B, H, q, d']; q, k, v, is_causal and scale as for `attention`, out and saved as it gave them (hidden keys
+    are known by their weight 0); need: which of (dQ, dK, dV) to compute.
+    Results of the shapes of q, k, v, None where not needed, each laid out as [B, T, H, d]; for q, k and v of one shape
+    they are the three parts of one [B, T, 3, H, d]. A query that may read nothing gives no gradient.
+    """
+    batch, heads, queries, width = q.shape
+    keys, dtype = k.shape[2], q.dtype
+    scale = 1 / math.sqrt(width) if scale is None else float(scale)
+    exps, inverse = saved
+    dq, dk, dv = _gradients(q, k, v, need)
+    if not exps.size:
+        for d in (dq, dk, dv):
+            if d is not None:
+                d[...] = 0
+        return dq, dk, dv
+    shares = empty((batch, heads, queries, v.shape[3]), dtype)
+    np.multiply(g, inverse, out=shares)
+    through_weights = need[0] or need[1]
+    if through_weights:
+        scaled = empty((batch, heads, v.shape[3], keys), dtype)
+        np.multiply(v.swapaxes(2, 3), scale, out=scaled)
+        level = np.vecdot(shares, out)[..., None]
+        level *= scale
+    blocks = _blocks(queries, keys, is_causal)
+    spare = keys - queries
+    for group in _groups(batch, heads, queries * keys * dtype.itemsize):
+        e, rows = exps[group], shares[group]
+        if through_weights:
+            ds = empty(e.shape, dtype)
+            for i, j, end in blocks:
+                part = ds[:, :, i:j, :end]
+                np.matmul(rows[:, :, i:j], scaled[group][..., :end], out=part)
+                part -= level[group][:, :, i:j]
+                part *= e[:, :, i:j, :end]
+                if dq is not None:
+                    np.matmul(part, k[group][:, :, :end], out=dq[group][:, :, i:j])
+        for first, end, start in _key_blocks(blocks, keys, spare, is_causal):
+            if dk is not None:
+                np.matmul(
+                    ds[:, :, start:, first:end].swapaxes(2, 3), q[group][:, :, start:], out=dk[group][:, :, first:end]
+                )
+            if dv is not None:
+                np.matmul(e[:, :, start:, first:end].swapaxes(2, 3), rows[:, :, start:], out=dv[group][:, :, first:end])
+    return dq, dk, dv
+
+
+def _key_blocks(blocks, keys, spare, is_causal):
+    """(first key, end of keys, first query of the first block that worked on them)."""
+    if not is_causal:
+        return [(0, keys, 0)]
+    found, first = [], 0
+    for i, _, end in blocks:
+        if end > first:
+            found.append((first, end, i))
+            first = end
+    return found
+
+
+def _gradients(q, k, v, need):
+    """Memory for dQ, dK, dV as [B, H, T, d] views."""
+    batch, heads, length, width = q.shape
+    if q.shape == k.shape == v.shape and all(need):
+        joint = empty((batch, length, 3, heads, width), q.dtype)
+        return tuple(joint.transpose(2, 0, 3, 1, 4))
+    return tuple(
+        empty((x.shape[0], x.shape[2], x.shape[1], x.shape[3]), x.dtype).transpose(0, 2, 1, 3) if wanted else None
+        for x, wanted in zip((q, k, v), need)
+    )

@@ -1,0 +1,108 @@
+"""Products with a weight table: the linear layer and the embedding lookup."""
+
+import numpy as np
+
+from ...buffers import empty
+from .common import RowFactor, ones, row_slices, viewed
+
+ONE_HOT = 512  # up to this many rows a table's gradient is one product with a one-hot matrix
+
+
+def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray:
+    """Y = X·Wᵀ + b, all rows of X in one product.
+
+    x [..., I]; weight [O, I]; bias [O] or None. Result [..., O].
+
+    >>> linear(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0], [5.0, 6.0]]), np.array([0.0, 1.0]))
+    array([[11., 18.]])
+    """
+    rows = viewed(x, (-1, x.shape[-1])) if x.shape[-1] else x.reshape(_count(x), 0)
+    y = empty((rows.shape[0], weight.shape[0]), x.dtype)
+    np.matmul(rows, weight.T, out=y)
+    if bias is not None:
+        _shift_rows(y, bias)
+    return y.reshape(*x.shape[:-1], weight.shape[0])
+
+
+def _shift_rows(y, bias):
+    shift = RowFactor(bias)
+    for part in row_slices(*y.shape):
+        shift.apply(np.add, y[part], y[part])
+
+
+def _count(x):
+    count = 1
+    for n in x.shape[:-1]:
+        count *= n
+    return count
+
+
+def linear_backward(
+    g: np.ndarray, x: np.ndarray, weight: np.ndarray, need: tuple[bool, bool, bool] = (True, True, True)
+) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
+    """dX = dY·W, dW = dYᵀ·X, db = Σ_rows dY.
+
+    g [..., O], the gradient of Y; x [..., I]; weight [O, I]; need: which of (dX, dW, db) to compute.
+    Results [..., I], [O, I] and [O], None where not needed.
+    """
+    count = _count(g)
+    flat = viewed(g, (count, g.shape[-1]))
+    dx = dweight = dbias = None
+    if need[0]:
+        dx = empty((count, weight.shape[1]), g.dtype)
+        np.matmul(flat, weight, out=dx)
+        dx = dx.reshape(*g.shape[:-1], weight.shape[1])
+    if need[1]:
+        dweight = empty((g.shape[-1], x.shape[-1]), g.dtype)
+        np.matmul(flat.T, viewed(x, (count, x.shape[-1])), out=dweight)
+    if need[2]:
+        dbias = np.matmul(ones(count, g.dtype), flat)
+    return dx, dweight, dbias
+
+
+def embedding(ids: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """The rows of a table: y[..., :] = W[ids[...], :].
+
+    ids, any shape, whole numbers in [0, V) (the caller checks); weight [V, D]. Result [*ids.shape, D].
+
+    >>> embedding(np.array([1, 0, 1]), np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([[3., 4.],
+           [1., 2.],
+           [3., 4.]])
+    """
+    y = empty((*ids.shape, weight.shape[1]), weight.dtype)
+    if ids.size:
+        np.take(weight, ids, axis=0, out=y, mode="clip")
+    return y
+
+
+def embedding_backward(g: np.ndarray, ids: np.ndarray, rows: int) -> np.ndarray:
+    """dW[r] = Σ over the places where ids = r of dy there: a row that was read n times receives n gradients.
+
+    g [*ids.shape, D]; ids as in `embedding`; rows V. Result [V, D].
+
+    >>> embedding_backward(np.ones((3, 2)), np.array([1, 1, 0]), 3)
+    array([[1., 1.],
+           [2., 2.],
+           [0., 0.]])
+    """
+    width = g.shape[-1]
+    places = ids.reshape(-1)
+    count = places.size
+    flat = viewed(g, (count, width))
+    dweight = empty((rows, width), g.dtype)
+    if rows <= ONE_HOT and count:
+        chosen = empty((rows, count), g.dtype)
+        chosen.fill(0)
+        chosen[places, np.arange(count)] = 1
+        np.matmul(chosen, flat, out=dweight)
+        return dweight
+    dweight.fill(0)
+    if count and width:
+        order = np.argsort(places, kind="stable")
+        ordered = places[order]
+        starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+        gathered = empty((count, width), g.dtype)
+        np.take(flat, order, axis=0, out=gathered, mode="clip")
+        dweight[ordered[starts]] = np.add.reduceat(gathered, starts, axis=0)
+    return dweight

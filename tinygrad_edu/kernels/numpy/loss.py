@@ -1,0 +1,107 @@
+"""Cross-entropy of logits, row by row."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...buffers import empty
+from .common import ones, packed, row_slices
+
+
+class Rows(NamedTuple):
+    """What the backward pass of `cross_entropy` reads besides its inputs: per row the largest logit and
+    Σ exp(z − largest), both [N]."""
+
+    largest: np.ndarray
+    total: np.ndarray
+
+
+def cross_entropy(
+    logits: np.ndarray,
+    target: np.ndarray,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    weight: np.ndarray | None = None,
+) -> tuple[np.ndarray, Rows]:
+    """Per row the loss (1 − s)·w_t·(L − z_t) + s/V·Σ_c w_c·(L − z_c), in nats, with L = log Σ_c exp z_c.
+
+    logits z [N, V]; target t [N], classes in [0, V) or `ignore_index` (the caller checks), whose rows have loss 0;
+    label_smoothing s in [0, 1]; weight w [V] or None for ones. Results: losses [N], and `Rows` for the backward pass.
+    L − z is taken as log Σ exp(z − max) − (z − max): logits of 10⁸ keep their differences.
+
+    >>> losses, _ = cross_entropy(np.array([[2.0, 0.0, 0.0], [9.0, -9.0, 1.0]]), np.array([0, -100]))
+    >>> losses.round(4)
+    array([0.2395, 0.    ])
+    """
+    z = packed(logits)
+    count, classes = z.shape
+    losses = np.empty(count, z.dtype)
+    saved = Rows(np.empty(count, z.dtype), np.empty(count, z.dtype))
+    counted = target != ignore_index
+    chosen = np.where(counted, target, 0)
+    one, index = ones(classes, z.dtype), np.arange(count)
+    parts = row_slices(count, classes) if classes else []
+    exps = empty((parts[0].stop if parts else 0, classes), z.dtype)
+    for part in parts:
+        rows, e = z[part], exps[: part.stop - part.start]
+        largest, total = saved.largest[part], saved.total[part]
+        np.max(rows, axis=1, out=largest)
+        np.subtract(rows, largest[:, None], out=e)
+        here = index[: e.shape[0]], chosen[part]
+        loss = -e[here]
+        spread = None
+        if label_smoothing:
+            spread = -(e @ one) if weight is None else -(e @ weight)
+        np.exp(e, out=e)
+        np.matmul(e, one, out=total)
+        logs = np.log(total)
+        loss += logs
+        if weight is not None:
+            loss *= weight[chosen[part]]
+        if spread is not None:
+            spread += logs * (classes if weight is None else weight.sum())
+            loss *= 1 - label_smoothing
+            loss += spread * (label_smoothing / classes)
+        losses[part] = loss
+    losses[~counted] = 0
+    return losses, saved
+
+
+def cross_entropy_backward(
+    g: np.ndarray,
+    logits: np.ndarray,
+    target: np.ndarray,
+    saved: Rows,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    weight: np.ndarray | None = None,
+) -> np.ndarray:
+    """dz_c = dℓ·((1 − s)·w_t·(p_c − [c = t]) + s/V·(p_c·Σw − w_c)) with p the softmax of the row; 0 in ignored rows.
+
+    g = dℓ [N], the gradient of each row's loss; the other arguments as for `cross_entropy`, with what it saved.
+    Result [N, V].
+    """
+    z = packed(logits)
+    count, classes = z.shape
+    dz = empty((count, classes), z.dtype)
+    counted = target != ignore_index
+    chosen = np.where(counted, target, 0)
+    at_target = np.where(counted, g, 0)
+    at_all = at_target * (label_smoothing / max(1, classes))
+    at_target *= 1 - label_smoothing
+    if weight is not None:
+        at_target *= weight[chosen]
+    per_total = at_target + at_all * (classes if weight is None else weight.sum())
+    per_total /= saved.total
+    index = np.arange(count)
+    for part in row_slices(count, classes) if classes else []:
+        d, rows = dz[part], z[part]
+        np.subtract(rows, saved.largest[part, None], out=d)
+        np.exp(d, out=d)
+        d *= per_total[part, None]
+        d[index[: d.shape[0]], chosen[part]] -= at_target[part]
+        if label_smoothing:
+            d -= at_all[part, None] if weight is None else at_all[part, None] * weight
+    if not counted.all():
+        dz[~counted] = 0
+    return dz

@@ -1,0 +1,113 @@
+"""Layer normalisation over the last axes."""
+
+import math
+
+import numpy as np
+
+from ...buffers import empty
+from .common import RowFactor, ones, row_slices, viewed
+
+
+def _flat(x, axes_count):
+    """x as rows [N, D], D the product of the last `axes_count` lengths."""
+    split = x.ndim - axes_count
+    return viewed(x, (math.prod(x.shape[:split]), math.prod(x.shape[split:])))
+
+
+def layer_norm(
+    x: np.ndarray,
+    weight: np.ndarray | None = None,
+    bias: np.ndarray | None = None,
+    eps: float = 1e-5,
+    axes_count: int = 1,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """y = (x − mean)·rstd ⊙ w + b with rstd = 1/√(var + eps); mean and var over the last `axes_count` axes.
+
+    x [..., *n]; weight and bias [*n] or None, with n the last `axes_count` lengths; var divides by the count, not by
+    the count less one. Results: y of the shape of x, mean and rstd [N], N the product of the leading lengths.
+    Source: Ba, Kiros and Hinton, "Layer normalization", 2016.
+
+    >>> y, mean, rstd = layer_norm(np.array([[1.0, 3.0]]), eps=0.0)
+    >>> y, mean, rstd
+    (array([[-1.,  1.]]), array([2.]), array([1.]))
+    """
+    rows = _flat(x, axes_count)
+    count, width = rows.shape
+    y = empty((count, width), x.dtype)
+    mean, rstd = np.empty(count, x.dtype), np.empty(count, x.dtype)
+    if width:
+        average = np.full(width, 1 / width, x.dtype)
+        scale = None if weight is None else RowFactor(weight.reshape(-1))
+        shift = None if bias is None else RowFactor(bias.reshape(-1))
+        for part in row_slices(count, width):
+            z, m, r = y[part], mean[part], rstd[part]
+            np.matmul(rows[part], average, out=m)
+            np.subtract(rows[part], m[:, None], out=z)
+            np.vecdot(z, z, out=r)
+            r *= 1 / width
+            r += eps
+            np.sqrt(r, out=r)
+            np.reciprocal(r, out=r)
+            z *= r[:, None]
+            if scale is not None:
+                scale.apply(np.multiply, z, z)
+            if shift is not None:
+                shift.apply(np.add, z, z)
+    return y.reshape(x.shape), mean, rstd
+
+
+def layer_norm_backward(
+    g: np.ndarray,
+    x: np.ndarray,
+    weight: np.ndarray | None,
+    mean: np.ndarray,
+    rstd: np.ndarray,
+    need: tuple[bool, bool, bool] = (True, True, True),
+    axes_count: int = 1,
+) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
+    """With x̂ = (x − mean)·rstd and h = dy ⊙ w: dx = rstd·(h − mean(h) − x̂·mean(h ⊙ x̂)), dw = Σ dy ⊙ x̂, db = Σ dy.
+
+    g, the gradient of y, and x [..., *n]; weight [*n] or None; mean and rstd [N] from `layer_norm`; need: which of
+    (dx, dw, db) to compute. The means run over a row, the sums over all rows. Results of the shapes of x, weight, bias,
+    None where not needed.
+    """
+    gradients, rows = _flat(g, axes_count), _flat(x, axes_count)
+    count, width = rows.shape
+    inner = x.shape[x.ndim - axes_count :]
+    dx = empty((count, width), g.dtype) if need[0] else None
+    dweight = np.zeros(width, g.dtype) if need[1] else None
+    dbias = np.matmul(ones(count, g.dtype), gradients) if need[2] else None
+    if count and width and (need[0] or need[1]):
+        factor = np.ones(width, g.dtype) if weight is None else weight.reshape(-1)
+        scale = None if weight is None else RowFactor(factor)
+        average = factor * g.dtype.type(1 / width)
+        parts = row_slices(count, width)
+        centred, product = empty((2, parts[0].stop, width), g.dtype)
+        for part in parts:
+            h, r = gradients[part], rstd[part]
+            c, t = centred[: h.shape[0]], product[: h.shape[0]]
+            np.subtract(rows[part], mean[part, None], out=c)
+            np.multiply(h, c, out=t)
+            if dweight is not None:
+                dweight += r @ t
+            if dx is not None:
+                d = dx[part]
+                along = t @ average
+                along *= r
+                along *= r
+                along *= r
+                if scale is None:
+                    np.multiply(h, r[:, None], out=d)
+                else:
+                    scale.apply(np.multiply, h, d)
+                    d *= r[:, None]
+                c *= along[:, None]
+                d -= c
+                level = h @ average
+                level *= r
+                d -= level[:, None]
+    return (
+        None if dx is None else dx.reshape(x.shape),
+        None if dweight is None else dweight.reshape(inner),
+        None if dbias is None else dbias.reshape(inner),
+    )
