@@ -15,11 +15,14 @@ CALM = 30.0  # |score| up to which exp needs no shift: e³⁰ is far from both e
 
 
 class Weights(NamedTuple):
-    """What the backward pass of `attention` reads besides inputs and output: unnormalised weights
-    e = exp(score − shift) [B, H, q, k], and 1/Σ_k e [B, H, q, 1]."""
+    """What the backward pass of `attention` reads besides its inputs: unnormalised weights e = exp(score − shift)
+    [B, H, q, k], 1/Σ_k e [B, H, q, 1], and the output [B, H, q, d']."""
 
     exps: np.ndarray
     inverse: np.ndarray
+    output: np.ndarray
+    is_causal: bool
+    scale: float
 
 
 def _groups(batch, heads, one):
@@ -76,7 +79,7 @@ def attention(
     exps = empty((batch, heads, queries, keys), dtype)
     output = empty((batch, queries, heads, v.shape[3]), dtype).transpose(0, 2, 1, 3)
     inverse = empty((batch, heads, queries, 1), dtype)
-    saved = Weights(exps, inverse)
+    saved = Weights(exps, inverse, output, is_causal, scale)
     if not exps.size:
         output[...] = 0
         return output, saved
@@ -149,23 +152,19 @@ def attention_backward(
     q: np.ndarray,
     k: np.ndarray,
     v: np.ndarray,
-    out: np.ndarray,
     saved: Weights,
-    is_causal: bool = False,
-    scale: float | None = None,
     need: tuple[bool, bool, bool] = (True, True, True),
 ) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
     """dP = dO·Vᵀ; dS = P ⊙ (dP − Σ_k dP ⊙ P) = P ⊙ (dP − Σ dO ⊙ O); dQ = scale·dS·K, dK = scale·dSᵀ·Q, dV = Pᵀ·dO.
 
-    g = dO [B, H, q, d']; q, k, v, is_causal and scale as for `attention`, out and saved as it gave them (hidden keys
-    are known by their weight 0); need: which of (dQ, dK, dV) to compute.
+    g = dO [B, H, q, d']; q, k, v as for `attention`, with what it saved (hidden keys are known by their weight 0);
+    need: which of (dQ, dK, dV) to compute.
     Results of the shapes of q, k, v, None where not needed, each laid out as [B, T, H, d]; for q, k and v of one shape
     they are the three parts of one [B, T, 3, H, d]. A query that may read nothing gives no gradient.
     """
-    batch, heads, queries, width = q.shape
+    batch, heads, queries, _ = q.shape
     keys, dtype = k.shape[2], q.dtype
-    scale = 1 / math.sqrt(width) if scale is None else float(scale)
-    exps, inverse = saved
+    exps, inverse, output, is_causal, scale = saved
     dq, dk, dv = _gradients(q, k, v, need)
     if not exps.size:
         for d in (dq, dk, dv):
@@ -178,7 +177,7 @@ def attention_backward(
     if through_weights:
         scaled = empty((batch, heads, v.shape[3], keys), dtype)
         np.multiply(v.swapaxes(2, 3), scale, out=scaled)
-        level = np.vecdot(shares, out)[..., None]
+        level = np.vecdot(shares, output)[..., None]
         level *= scale
     blocks = _blocks(queries, keys, is_causal)
     spare = keys - queries
