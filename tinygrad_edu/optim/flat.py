@@ -1,0 +1,120 @@
+"""Parameters of one dtype and device as views of one array, with AdamW's moments in two more of the same layout."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tinygrad_edu import backend
+from tinygrad_edu.tensor import Tensor
+
+LINE = 64  # bytes; every parameter starts on a cache line, which the matrix products that read it like
+
+
+class Flat:
+    """One array each for values, gradients and both moments; the parameters' arrays become views of the first.
+
+    Parameters keep their own version counters: they are neighbours here, not views of each other.
+    """
+
+    def __init__(self, parameters: Sequence[Tensor]) -> None:
+        first = parameters[0].array
+        self.xp = backend.module_of(first)
+        unit = max(1, LINE // first.dtype.itemsize)
+        self.parameters = list(parameters)
+        self.starts = [0]
+        for p in parameters:
+            self.starts.append(self.starts[-1] + -(-p.array.size // unit) * unit)
+        self.values, self.gradient, self.exp_avg, self.exp_avg_sq = (
+            self._zeros(self.starts[-1], first) for _ in range(4)
+        )
+        self.views = self._views(self.values)
+        self.gradient_views = self._views(self.gradient)
+        self.steps = [0] * len(parameters)
+        for p, view in zip(parameters, self.views):
+            view[...] = p.array
+            p.array = view
+
+    def _zeros(self, size: int, like: Any) -> Any:
+        spare = LINE // like.dtype.itemsize
+        memory = self.xp.zeros(size + spare, like.dtype)
+        offset = 0 if backend.device_of(like) != "cpu" else -memory.ctypes.data % LINE // like.dtype.itemsize
+        return memory[offset : offset + size]
+
+    def _views(self, flat: Any) -> list[Any]:
+        return [
+            flat[start : start + math.prod(p.shape)].reshape(p.shape) for p, start in zip(self.parameters, self.starts)
+        ]
+
+    def moments(self) -> Iterator[tuple[Any, Any]]:
+        """(exp_avg, exp_avg_sq) of each parameter, as views in its shape."""
+        return zip(self._views(self.exp_avg), self._views(self.exp_avg_sq))
+
+    def gather(self) -> list[tuple[int, int, int]]:
+        """Copy the gradients together; (begin, end, step) of each run of neighbours that have a gradient and are to
+        make the same step, counted from 1. A parameter without a gradient is in no run."""
+        begin, count = 0, 0
+        runs = []
+        for i, (p, view, steps) in enumerate(zip(self.parameters, self.gradient_views, self.steps)):
+            gradient = p.grad
+            now = 0 if gradient is None else steps + 1
+            if now != count:
+                if count:
+                    runs.append((begin, i, count))
+                begin, count = i, now
+            if gradient is not None:
+                if gradient.array.shape != view.shape:
+                    raise ValueError(
+                        f"AdamW.step: a gradient has shape {gradient.shape} and its parameter {view.shape}; assign "
+                        f"gradients in the parameter's shape"
+                    )
+                view[...] = gradient.array
+        if count:
+            runs.append((begin, len(self.parameters), count))
+        return runs
+
+    def part(self, begin: int, end: int) -> tuple[Any, Any, Any, Any]:
+        """(values, gradients, exp_avg, exp_avg_sq) of the parameters begin..end, each as one vector."""
+        run = slice(self.starts[begin], self.starts[end])
+        return self.values[run], self.gradient[run], self.exp_avg[run], self.exp_avg_sq[run]
+
+    def written(self, begin: int, end: int, step: int) -> None:
+        """Parameters begin..end were changed by their step number `step`."""
+        for i in range(begin, end):
+            self.steps[i] = step
+            self.parameters[i].bump_version()
+
+
+Kept = dict[int, tuple[int, Any, Any]]  # id of a parameter -> (step, exp_avg, exp_avg_sq), for those with a step
+
+
+class Layout:
+    """The parameters of one group in as many `Flat`s as they have dtypes and devices, with the moments they had."""
+
+    def __init__(self, parameters: Sequence[Tensor], kept: Kept) -> None:
+        kinds: dict[Any, list[Tensor]] = {}
+        for p in parameters:
+            kinds.setdefault((p.array.dtype, backend.device_of(p.array)), []).append(p)
+        self.flats = [Flat(alike) for alike in kinds.values()]
+        for flat in self.flats:
+            for i, (p, moments) in enumerate(zip(flat.parameters, flat.moments())):
+                if id(p) in kept:
+                    flat.steps[i] = kept[id(p)][0]
+                    for moment, value in zip(moments, kept[id(p)][1:]):
+                        moment[...] = backend.to_device(value, backend.device_of(moment))
+        self.arrays = [p.array for p in parameters]
+
+    def holds(self, parameters: Sequence[Tensor]) -> bool:
+        """Whether each parameter still is its view, so that writing here changes it."""
+        arrays = self.arrays
+        return len(parameters) == len(arrays) and all(p.array is a for p, a in zip(parameters, arrays))
+
+    def kept(self) -> Kept:
+        """The state of each parameter that has made a step, moments as views."""
+        return {
+            id(p): (step, *moments)
+            for flat in self.flats
+            for p, step, moments in zip(flat.parameters, flat.steps, flat.moments())
+            if step
+        }
