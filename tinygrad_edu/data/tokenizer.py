@@ -133,29 +133,33 @@ class CharTokenizer:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "CharTokenizer":
         """The tokenizer that `save` wrote. Raises DataError, naming the file, where it is missing, damaged or newer."""
-        path = Path(path)
         try:
-            content = json.loads(path.read_bytes())
-            if content["format"] > _FORMAT:
-                raise DataError(
-                    f"tokenizer file {path} has format {content['format']}, newer than {_FORMAT}, the newest known "
-                    f"here; update tinygrad_edu"
-                )
-            if content["type"] != "character":
-                raise DataError(
-                    f"tokenizer file {path} holds a {content['type']!r} tokenizer; only 'character' is known"
-                )
-            tokenizer = cls(content["vocabulary"])
-        except DataError:
-            raise
+            content = Path(path).read_bytes()
         except OSError as error:
             raise DataError(f"tokenizer file {path} cannot be read ({error.strerror})") from None
+        return cls.from_json(content, path)
+
+    @classmethod
+    def from_json(cls, content: bytes | str, path: str | os.PathLike[str]) -> "CharTokenizer":
+        """The tokenizer in the text of a tokenizer.json; `path` is what errors call it. Raises as `load` does."""
+        try:
+            fields = json.loads(content)
+            if fields["format"] > _FORMAT:
+                raise DataError(
+                    f"tokenizer file {path} has format {fields['format']}, newer than {_FORMAT}, the newest known "
+                    f"here; update tinygrad_edu"
+                )
+            if fields["type"] != "character":
+                raise DataError(
+                    f"tokenizer file {path} holds a {fields['type']!r} tokenizer; only 'character' is known"
+                )
+            tokenizer = cls(fields["vocabulary"])
+        except DataError:
+            raise
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DataError(f"tokenizer file {path} is damaged or no tokenizer file ({type(error).__name__})") from None
-        if content.get("sha256") != tokenizer.fingerprint:
-            raise DataError(
-                f"tokenizer file {path} was changed: its vocabulary does not have the fingerprint it states"
-            )
+        if fields.get("sha256") != tokenizer.fingerprint:
+            raise DataError(f"tokenizer file {path} was changed: its vocabulary has another fingerprint than it states")
         return tokenizer
 
 

@@ -1,0 +1,321 @@
+"""Checkpoints: what is written, what is refused, and going on as if nothing had happened."""
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinygrad_edu as tg
+from models import MODELS
+from models.gpt import GPT, GPTConfig
+from tinygrad_edu.data import CharTokenizer
+from tinygrad_edu.training import (
+    CheckpointError,
+    TrainConfig,
+    Trainer,
+    load_checkpoint,
+    save_checkpoint,
+    weights_of,
+)
+
+TEXT = "the quick brown fox jumps over the lazy dog. " * 20
+TOKENIZER = CharTokenizer.of(TEXT)
+IDS = TOKENIZER.encode(TEXT)
+SMALL = TrainConfig(steps=6, batch_size=4, block_size=8, warmup=2, lr=1e-2, eval_every=2, log_every=1)
+
+
+def gpt(seed: int = 0, dropout: float = 0.1) -> GPT:
+    tg.manual_seed(seed)
+    return GPT(GPTConfig(vocab_size=len(TOKENIZER), block_size=8, layers=1, heads=2, width=16, dropout=dropout))
+
+
+def arrays_equal(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> bool:
+    return first.keys() == second.keys() and all(np.array_equal(first[name], second[name]) for name in first)
+
+
+def save(folder: Path, weights: dict[str, np.ndarray], step: int | None = 1) -> None:
+    save_checkpoint(
+        folder,
+        model="gpt",
+        config={"vocab_size": len(TOKENIZER)},
+        tokenizer=TOKENIZER,
+        weights=weights,
+        state=None if step is None else {"step": step},
+        tensors=None if step is None else {"m": np.full(2, step)},
+    )
+
+
+def test_every_name_comes_back_with_its_array(tmp_path: Path) -> None:
+    names = ["w", "file", "allow_pickle", "a", "a.npy", "block.0/w", "é"]
+    weights: dict[str, np.ndarray] = {name: np.array(i, np.float32) for i, name in enumerate(names)}
+    weights["transposed"] = np.arange(6.0).reshape(2, 3).T
+    save(tmp_path, weights)
+    assert arrays_equal(load_checkpoint(tmp_path).weights, weights)
+    save(tmp_path, {})
+    assert load_checkpoint(tmp_path).weights == {}
+    assert sorted(os.listdir(tmp_path)) == [
+        "config.json",
+        "model.safetensors",
+        "state.json",
+        "state.safetensors",
+        "tokenizer.json",
+    ]
+
+
+def test_a_save_that_fails_anywhere_leaves_the_old_or_the_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each file operation of the second save fails in turn; what can be loaded is the first or the second, whole."""
+    calls = 0
+
+    def failing(original: Any, limit: int) -> Any:
+        def call(*args: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls == limit:
+                raise OSError(28, "No space left on device")
+            return original(*args)
+
+        return call
+
+    outcomes = []
+    for limit in range(1, 30):
+        folder = tmp_path / str(limit)
+        folder.mkdir()
+        save(folder, {"w": np.full(1000, 1.0)}, 1)
+        calls = 0
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", failing(os.fsync, limit))
+            patch.setattr(os, "replace", failing(os.replace, limit))
+            try:
+                save(folder, {"w": np.full(2000, 2.0)}, 2)
+                failed = False
+            except OSError:
+                failed = True
+        found = load_checkpoint(folder, resume=True)
+        assert found.state is not None
+        assert found.tensors is not None
+        step = found.state["step"]
+        assert found.weights["w"].tolist() == [float(step)] * (1000 * step)
+        assert found.tensors["m"].tolist() == [step, step]
+        if step == 1:
+            assert not [name for name in os.listdir(folder) if name.endswith((".next", ".tmp"))]
+        save(folder, {"w": np.full(3, 3.0)}, 3)
+        assert load_checkpoint(folder).weights["w"].tolist() == [3.0] * 3
+        assert len(os.listdir(folder)) == 5
+        outcomes.append((failed, step))
+        if calls < limit:
+            break
+    assert (True, 1) in outcomes
+    assert (True, 2) in outcomes
+    assert outcomes[-1] == (False, 2)
+
+
+def test_a_crash_between_two_saves_is_finished_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The new files lie under .next names; a further save that fails must not lose them."""
+    save(tmp_path, {"w": np.full(3, 1.0)}, 1)
+    real, calls = os.replace, 0
+
+    def second_fails(*args: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls > 1:
+            raise OSError(5, "crash")
+        real(*args)
+
+    def fail(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", second_fails)
+        with pytest.raises(OSError, match="crash"):
+            save(tmp_path, {"w": np.full(3, 2.0)}, 2)
+    assert load_checkpoint(tmp_path).weights["w"][0] == 2
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        with pytest.raises(OSError, match="No space"):
+            save(tmp_path, {"w": np.full(3, 3.0)}, 3)
+    assert load_checkpoint(tmp_path, resume=True).weights["w"][0] == 2
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    trainer = Trainer(gpt(), IDS, SMALL)
+    trainer.advance()
+    trainer.save(tmp_path, "gpt", TOKENIZER)
+    return tmp_path
+
+
+def damages() -> Iterator[Any]:
+    for name in ("model.safetensors", "state.safetensors", "config.json", "tokenizer.json", "state.json"):
+        yield pytest.param(name, lambda raw: b"", id=f"{name}-empty")
+        yield pytest.param(name, lambda raw: raw[:10], id=f"{name}-10-bytes")
+        yield pytest.param(name, lambda raw: raw[: len(raw) // 2], id=f"{name}-half")
+        if name != "config.json":
+            yield pytest.param(name, lambda raw: raw[:-9] + bytes([raw[-9] ^ 255]) + raw[-8:], id=f"{name}-flipped")
+            yield pytest.param(name, None, id=f"{name}-missing")
+
+
+@pytest.mark.parametrize(("name", "damage"), list(damages()))
+def test_a_damaged_file_is_one_kind_of_error_that_names_it(saved: Path, name: str, damage: Any) -> None:
+    path = saved / name
+    if damage is None:
+        path.unlink()
+    else:
+        path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(CheckpointError) as caught:
+        load_checkpoint(saved, resume=True)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "state.safetensors"])
+def test_damage_is_found_without_a_digest_too(saved: Path, name: str) -> None:
+    head = json.loads((saved / "config.json").read_text())
+    del head["sha256"]
+    (saved / "config.json").write_text(json.dumps(head))
+    load_checkpoint(saved, resume=True)
+    raw = (saved / name).read_bytes()
+    for part in (raw[:0], raw[:10], raw[: len(raw) // 2]):
+        (saved / name).write_bytes(part)
+        with pytest.raises(CheckpointError, match=name):
+            load_checkpoint(saved, resume=True)
+
+
+def test_a_header_that_announces_terabytes_is_refused(saved: Path) -> None:
+    head = json.loads((saved / "config.json").read_text())
+    del head["sha256"]
+    (saved / "config.json").write_text(json.dumps(head))
+    header = json.dumps({"w": {"dtype": "F32", "shape": [10**12], "data_offsets": [0, 4 * 10**12]}}).encode()
+    (saved / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
+    with pytest.raises(CheckpointError, match=r"model\.safetensors"):
+        load_checkpoint(saved)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": 99}, "format 99"),
+        ({"format": None}, "format missing"),
+        ({"config": 3}, "config missing"),
+        ({"tokenizer_sha256": "0" * 64}, "another tokenizer"),
+        ({"config": {"vocab_size": 3}}, "vocab_size is 3"),
+    ],
+)
+def test_a_changed_config_is_refused(saved: Path, change: dict[str, Any], message: str) -> None:
+    path = saved / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(CheckpointError, match=message):
+        load_checkpoint(saved)
+
+
+def test_no_checkpoint_at_all(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    for folder, message in (
+        (tmp_path, "has no config"),
+        (tmp_path / "none", "not exist"),
+        (tmp_path / "file", "a file"),
+    ):
+        with pytest.raises(CheckpointError, match=message):
+            load_checkpoint(folder)
+
+
+def test_another_vocabulary_of_the_same_size_is_refused(tmp_path: Path) -> None:
+    ours = CharTokenizer.of("abc\n")
+    save_checkpoint(tmp_path, model="gpt", config={"vocab_size": 4}, tokenizer=ours, weights={})
+    for text in ("xyz\n", "abcdef\n"):
+        CharTokenizer.of(text).save(tmp_path / "tokenizer.json")
+        with pytest.raises(CheckpointError, match=r"tokenizer\.json"):
+            load_checkpoint(tmp_path)
+
+
+def test_weights_alone_generate_but_do_not_resume(saved: Path) -> None:
+    found = load_checkpoint(saved)
+    save_checkpoint(saved, model="gpt", config=found.config, tokenizer=TOKENIZER, weights=found.weights)
+    assert sorted(os.listdir(saved)) == ["config.json", "model.safetensors", "tokenizer.json"]
+    assert load_checkpoint(saved).build(MODELS).config == gpt().config
+    with pytest.raises(CheckpointError, match="weights only"):
+        load_checkpoint(saved, resume=True)
+
+
+def test_weights_of_another_shape_are_refused(saved: Path) -> None:
+    found = load_checkpoint(saved)
+    for change in ({"width": 32}, {"layers": 2}, {"no_such": 1}, {"width": 17}):
+        with pytest.raises(CheckpointError, match=r"model\.safetensors"):
+            dataclasses.replace(found, config={**found.config, **change}).build(MODELS)
+    with pytest.raises(CheckpointError, match="'llama'"):
+        dataclasses.replace(found, model="llama").build(MODELS)
+
+
+def test_a_tied_weight_is_saved_once(saved: Path) -> None:
+    assert len(weights_of(gpt())) == len(list(gpt().parameters())) == len(load_checkpoint(saved).weights)
+
+
+# going on
+
+
+@pytest.mark.parametrize("stop", [0, 1, 3, 5])
+def test_resuming_is_as_if_it_had_never_stopped(tmp_path: Path, stop: int) -> None:
+    config = dataclasses.replace(SMALL, log_every=2, eval_every=4)
+    whole = Trainer(gpt(), IDS, config)
+    expected = list(whole)
+
+    first = Trainer(gpt(), IDS, config)
+    reports = [first.advance() for _ in range(stop)]
+    first.save(tmp_path, "gpt", TOKENIZER)
+    tg.manual_seed(12345)  # whatever happens in between
+
+    found = load_checkpoint(tmp_path, resume=True)
+    assert found.state is not None
+    assert found.tensors is not None
+    second = Trainer(found.build(MODELS), IDS, TrainConfig(**found.state["training"]))
+    second.load_state(found.state, found.tensors)
+    reports += list(second)
+
+    def timeless(report: Any) -> Any:
+        metrics = report.metrics and dataclasses.replace(report.metrics, seconds=0)
+        return dataclasses.replace(report, seconds=0, metrics=metrics)
+
+    assert list(map(timeless, reports)) == list(map(timeless, expected))
+    assert arrays_equal(second.weights(), whole.weights())
+    (state, tensors), (other, others) = second.state(), whole.state()
+    assert {**state, "seconds": 0} == {**other, "seconds": 0}
+    assert arrays_equal(tensors, others)
+
+
+def test_state_goes_by_name(saved: Path) -> None:
+    """Moments follow their parameter's name; a state that names others is refused and changes nothing."""
+    found = load_checkpoint(saved, resume=True)
+    assert found.state is not None
+    assert found.tensors is not None
+    trainer = Trainer(found.build(MODELS), IDS, SMALL)
+    backwards = dict(reversed(found.state["optimizer_steps"].items()))
+    trainer.load_state({**found.state, "optimizer_steps": backwards}, found.tensors)
+    assert arrays_equal(trainer.state()[1], found.tensors)
+
+    fresh = Trainer(gpt(), IDS, SMALL)
+    before = fresh.state()
+    wrong: list[tuple[dict[str, Any], dict[str, np.ndarray]]] = [
+        ({**found.state, "optimizer_steps": {"nobody": 1}}, found.tensors),
+        ({key: value for key, value in found.state.items() if key != "step"}, found.tensors),
+        (found.state, {}),
+        (found.state, {name: np.zeros(3, np.float32) for name in found.tensors}),
+        ({**found.state, "order": {"seed": -1, "count": 0}}, found.tensors),
+        ({**found.state, "text_sha256": "0"}, found.tensors),
+    ]
+    for state, tensors in wrong:
+        with pytest.raises(CheckpointError):
+            fresh.load_state(state, tensors)
+        assert fresh.state()[0] == before[0]
+        assert arrays_equal(fresh.state()[1], before[1])
+
+
+def test_more_steps_can_be_added(saved: Path) -> None:
+    found = load_checkpoint(saved, resume=True)
+    assert found.state is not None
+    assert found.tensors is not None
+    trainer = Trainer(found.build(MODELS), IDS, TrainConfig(**{**found.state["training"], "steps": 9}))
+    trainer.load_state(found.state, found.tensors)
+    assert [report.step for report in trainer] == list(range(2, 10))

@@ -1,0 +1,25 @@
+"""Training: the loop, its options, measuring, and the files of a run."""
+
+from tinygrad_edu.training.checkpoint import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
+from tinygrad_edu.training.config import TrainConfig
+from tinygrad_edu.training.evaluation import Evaluation, evaluate
+from tinygrad_edu.training.metrics import Best, Metrics, MetricsFile, read_metrics
+from tinygrad_edu.training.trainer import Report, Trainer, TrainingError, weights_of
+
+__all__ = [
+    "Best",
+    "Checkpoint",
+    "CheckpointError",
+    "Evaluation",
+    "Metrics",
+    "MetricsFile",
+    "Report",
+    "TrainConfig",
+    "Trainer",
+    "TrainingError",
+    "evaluate",
+    "load_checkpoint",
+    "read_metrics",
+    "save_checkpoint",
+    "weights_of",
+]

@@ -1,0 +1,89 @@
+"""What decides a training run besides the shape of the model."""
+
+import dataclasses
+import math
+from pathlib import Path
+
+from tinygrad_edu.data import embedded_corpus, enclose_lines, read_text
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainConfig:
+    """Options of a run; raises ValueError for the first one that is out of range."""
+
+    data: str = ""
+    """UTF-8 text file to train on. Without one: the documentation inside every Python, about 465,000 characters."""
+
+    lines: bool = False
+    """Each line of the text is a document: the newline bounds it, also before the first line and behind the last."""
+
+    steps: int = 1000
+    """Updates of the weights in the whole run; the learning rate's schedule ends with the last."""
+
+    batch_size: int = 12
+    """Windows in a batch: B."""
+
+    block_size: int = 64
+    """Positions in a window, the longest context the model learns to use: T."""
+
+    accumulation: int = 1
+    """Batches that go into one update, weighted by their tokens; more of them act as a larger batch in less memory."""
+
+    lr: float = 1e-3
+    """Peak learning rate, reached after the warm-up."""
+
+    min_lr: float = 1e-4
+    """Learning rate at the end of the cosine; never above lr."""
+
+    warmup: int = 100
+    """Steps in which the learning rate rises in a line to its peak; never more than half of all steps."""
+
+    betas: tuple[float, float] = (0.9, 0.99)
+    """AdamW: how slowly the means of the gradients and of their squares forget."""
+
+    weight_decay: float = 0.1
+    """AdamW: share of a weight, times the learning rate, that a step takes away; not from tensors with one axis."""
+
+    clip: float = 1.0
+    """Largest norm of all gradients together; longer ones are scaled down to it. 0 leaves them alone."""
+
+    val_fraction: float = 0.1
+    """Share of the text, at its end, that is kept for validation. 0: trained and measured on the whole text."""
+
+    eval_every: int = 250
+    """Steps between two measurements on the whole validation part; one is always made at the end. 0: only that."""
+
+    log_every: int = 10
+    """Steps between two lines in metrics.jsonl."""
+
+    save_every: int = 0
+    """Steps between two checkpoints; one is always written at the end. 0: with each validation."""
+
+    patience: int = 0
+    """Stop after this many validations in a row without a new best. 0: never."""
+
+    seed: int = 0
+    """Start of all random numbers: initial weights, order of the windows, dropout."""
+
+    threads: int = 0
+    """Threads that share a batch. 0: one for each core."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "betas", tuple(self.betas))  # JSON gives a list back
+        for name in ("steps", "batch_size", "block_size", "accumulation", "log_every"):
+            self._check(name, getattr(self, name) >= 1, "must be 1 or more")
+        for name in ("warmup", "eval_every", "save_every", "patience", "seed", "threads"):
+            self._check(name, getattr(self, name) >= 0, "must be 0 or more")
+        for name in ("lr", "min_lr", "weight_decay", "clip"):
+            self._check(name, 0 <= getattr(self, name) < math.inf, "must be 0 or more, and finite")
+        self._check("betas", all(0 <= beta < 1 for beta in self.betas), "must be two numbers from 0 to below 1")
+        self._check("val_fraction", 0 <= self.val_fraction < 1, "must be at least 0 and below 1")
+
+    def text(self) -> str:
+        """The text that `data` and `lines` name; raises DataError where the file cannot be used."""
+        text = read_text(Path(self.data)) if self.data else embedded_corpus()
+        return enclose_lines(text) if self.lines else text
+
+    def _check(self, name: str, right: bool, rule: str) -> None:
+        if not right:
+            raise ValueError(f"{name} is {getattr(self, name)}; it {rule}")

@@ -1,0 +1,92 @@
+"""The record of a run: one JSON object a line, and the best validation so far."""
+
+import dataclasses
+import json
+import math
+import os
+from pathlib import Path
+
+from tinygrad_edu.data.files import write_atomically
+
+
+@dataclasses.dataclass(frozen=True)
+class Metrics:
+    """One line of metrics.jsonl.
+
+    step: updates done. train_loss: mean over the tokens since the line before, nats. val_loss: mean over the whole
+    validation part, nats, None where it was not measured. lr: rate of the step. tokens: labels counted so far.
+    seconds: time spent training and measuring so far. A loss that is not finite is written as null.
+    """
+
+    step: int
+    train_loss: float
+    val_loss: float | None
+    lr: float
+    tokens: int
+    seconds: float
+
+
+class MetricsFile:
+    """Appends to a metrics.jsonl; opened at step s it first drops what a run, stopped later, wrote after step s."""
+
+    def __init__(self, path: str | os.PathLike[str], step: int = 0) -> None:
+        self.path = Path(path)
+        kept = [m for m in read_metrics(path) if m.step <= step] if step and self.path.exists() else []
+        write_atomically(self.path, "".join(map(_line, kept)))
+
+    def append(self, metrics: Metrics) -> None:
+        """Add a line; raises OSError where the disk takes no more."""
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(_line(metrics))
+
+
+def read_metrics(path: str | os.PathLike[str]) -> list[Metrics]:
+    """The lines of a metrics.jsonl, without a last one that a crash cut short; null losses come back as NaN.
+
+    Raises ValueError, naming file and line, for anything else that is no line of metrics.
+    """
+    found = []
+    lines = Path(path).read_text(encoding="utf-8").splitlines(keepends=True)
+    for number, line in enumerate(lines, 1):
+        try:
+            fields = json.loads(line)
+            if fields["train_loss"] is None:
+                fields["train_loss"] = math.nan
+            found.append(Metrics(**fields))
+        except (ValueError, TypeError, KeyError):
+            if number == len(lines) and not line.endswith("\n"):
+                break
+            raise ValueError(f"{path}, line {number}: no line of metrics: {line.strip()[:60]!r}") from None
+    return found
+
+
+def _line(metrics: Metrics) -> str:
+    fields = dataclasses.asdict(metrics)
+    for name, value in fields.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            fields[name] = None
+    return json.dumps(fields) + "\n"
+
+
+@dataclasses.dataclass
+class Best:
+    """The lowest finite validation loss, the step where it was measured, and how many came after without beating it.
+
+    >>> best = Best()
+    >>> [best.improves(step, loss) for step, loss in enumerate([2.0, math.nan, 1.5, math.inf, 1.5, 1.4])]
+    [True, False, True, False, False, True]
+    >>> best
+    Best(loss=1.4, step=5, since=0)
+    """
+
+    loss: float | None = None
+    step: int | None = None
+    since: int = 0
+
+    def improves(self, step: int, loss: float) -> bool:
+        """Take note of a loss: True where it is finite and strictly below all before. NaN is no improvement."""
+        if math.isfinite(loss) and (self.loss is None or loss < self.loss):
+            self.loss, self.step, self.since = loss, step, 0
+            return True
+        self.since += 1
+        return False

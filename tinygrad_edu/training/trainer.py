@@ -1,0 +1,244 @@
+"""The training loop: draw, backward, clip, step, measure; and all that is needed to go on after a stop."""
+
+import dataclasses
+import hashlib
+import math
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from tinygrad_edu import random
+from tinygrad_edu.data import Batch, CharTokenizer, Windows, consecutive, split
+from tinygrad_edu.generation import Model
+from tinygrad_edu.nn.utils import clip_grad_norm_
+from tinygrad_edu.optim import AdamW, WarmupCosine, decay_groups
+from tinygrad_edu.training.checkpoint import CheckpointError, save_checkpoint
+from tinygrad_edu.training.config import TrainConfig
+from tinygrad_edu.training.evaluation import evaluate
+from tinygrad_edu.training.metrics import Best, Metrics
+
+Backward = Callable[[Model, Batch], tuple[float, int]]
+
+_EVALUATION_POSITIONS = 4096  # in one batch of an evaluation: enough to keep the processor busy, little memory
+
+
+class TrainingError(RuntimeError):
+    """Training cannot go on: the loss or a gradient is no longer finite."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What one step did. loss: mean over its batch, nats. norm: of all gradients together, before clipping.
+
+    tokens, seconds: labels of the batch, time for it without measuring.
+    metrics: the line for metrics.jsonl, where one is due. best: a validation loss below all before was measured.
+    """
+
+    step: int
+    loss: float
+    norm: float
+    tokens: int
+    seconds: float
+    metrics: Metrics | None
+    best: bool
+
+
+def backward(model: Model, batch: Batch) -> tuple[float, int]:
+    """(summed loss, counted labels) of a batch; leaves the gradients of the mean loss, none where no label counts."""
+    total, count = model.loss(batch)
+    if count:
+        (total / count).backward()
+    return total.item(), count
+
+
+class Trainer:
+    """Trains a model to predict the next token of a text; iterate over it for a `Report` of each step.
+
+    model: `model.loss(batch)` gives (summed cross-entropy, count of labels). ids [N]: the text; its last
+    `config.val_fraction` is measured on. backward: how a batch becomes a loss and gradients of the mean; an object that
+    shares the batch among threads takes this one's place.
+
+    Raises DataError for a text that is too short, ValueError for ids that the model has no row for. While it runs:
+    TrainingError for a loss or gradient that is not finite; the weights are those of the step before then.
+
+        trainer = Trainer(model, ids, TrainConfig(steps=100))
+        for report in trainer:
+            print(report.step, report.loss)
+    """
+
+    def __init__(self, model: Model, ids: np.ndarray, config: TrainConfig, backward: Backward = backward) -> None:
+        size = model.config.vocab_size
+        if len(ids) and int(ids.max()) >= size:
+            raise ValueError(f"the text holds token id {int(ids.max())}, but the model's vocab_size is {size}")
+        self.model, self.config, self.backward = model, config, backward
+        training, self.validation = split(ids, config.val_fraction)
+        self.windows = Windows(training, config.block_size)
+        self.fingerprint = hashlib.sha256(ids.tobytes()).hexdigest()
+        groups = decay_groups(model, config.weight_decay)
+        self.optimizer = AdamW(groups, lr=config.lr, betas=config.betas)
+        self.schedule = WarmupCosine(
+            self.optimizer, min(config.warmup, config.steps // 2), config.steps, min(config.min_lr, config.lr)
+        )
+        # a stream of its own, far from the one of initial weights and dropout
+        self.order = random.Generator(config.seed + (1 << 63))
+        self.best = Best()
+        self.step, self.tokens, self.seconds = 0, 0, 0.0
+        self.unwritten = (0.0, 0)  # summed loss and labels since the last line of metrics
+
+    @property
+    def finished(self) -> bool:
+        """Whether all steps are done, or patience is at its end."""
+        return self.step >= self.config.steps or 0 < self.config.patience <= self.best.since
+
+    def __iter__(self) -> Iterator[Report]:
+        while not self.finished:
+            yield self.advance()
+
+    def advance(self) -> Report:
+        """Do one step, and what is due after it."""
+        config, start = self.config, time.perf_counter()
+        total, count = self._gradients()
+        norm = self._update(total, count)
+        loss = total / max(count, 1)
+        self.step += 1
+        self.tokens += count
+        self.unwritten = (self.unwritten[0] + total, self.unwritten[1] + count)
+        lr = self.schedule.get_last_lr()[0]
+        self.schedule.step()
+        taken = time.perf_counter() - start
+        due = bool(config.eval_every) and self.step % config.eval_every == 0
+        val_loss = self.measure() if due or self.step == config.steps else None
+        best = val_loss is not None and self.best.improves(self.step, val_loss)
+        self.seconds += time.perf_counter() - start
+        metrics = None
+        if val_loss is not None or self.step % config.log_every == 0:
+            mean = self.unwritten[0] / max(self.unwritten[1], 1)
+            metrics = Metrics(self.step, mean, val_loss, lr, self.tokens, round(self.seconds, 3))
+            self.unwritten = (0.0, 0)
+        return Report(self.step, loss, norm, count, taken, metrics, best)
+
+    def measure(self) -> float:
+        """Mean loss over the whole validation part, in nats a token."""
+        rows = max(1, _EVALUATION_POSITIONS // self.config.block_size)
+        return evaluate(self.model, consecutive(self.validation, self.config.block_size, rows)).loss
+
+    def _gradients(self) -> tuple[float, int]:
+        """Gradients of the mean loss over all batches of a step, each weighted by its labels."""
+        parts = self.config.accumulation
+        batch = self.windows.draw(self.config.batch_size * parts, self.order.numpy())
+        if parts == 1:
+            self.optimizer.zero_grad()
+            return self.backward(self.model, batch)
+        total, count = 0.0, 0
+        sums: dict[int, Any] = {}
+        parameters = list(self.model.parameters())
+        for ids, labels in zip(np.split(batch.ids, parts), np.split(batch.labels, parts), strict=True):
+            self.optimizer.zero_grad()
+            part, counted = self.backward(self.model, Batch(ids, labels))
+            total, count = total + part, count + counted
+            for p in parameters:
+                if p.grad is not None:
+                    sums[id(p)] = sums.get(id(p), 0) + p.grad.detach() * counted
+        for p in parameters:
+            p.grad = sums[id(p)] / count if id(p) in sums else None
+        return total, count
+
+    def _update(self, total: float, count: int) -> float:
+        if count == 0:
+            return 0.0  # no label, no gradient: the step is skipped
+        norm = float(clip_grad_norm_(self.model.parameters(), self.config.clip or math.inf))
+        if not (math.isfinite(total) and math.isfinite(norm)):
+            what = "loss" if not math.isfinite(total) else "norm of the gradients"
+            value = total / count if not math.isfinite(total) else norm
+            raise TrainingError(
+                f"the {what} became {value} in step {self.step + 1}, so training stopped before it changed the "
+                f"weights; try a lower lr (now {self.schedule.get_last_lr()[0]:.3g}), a longer warmup or a smaller clip"
+            )
+        self.optimizer.step()
+        return norm
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """Name to array of every parameter and saved buffer, one that goes by several names under its first."""
+        return weights_of(self.model)
+
+    def save(self, folder: str | os.PathLike[str], name: str, tokenizer: CharTokenizer) -> None:
+        """Write a checkpoint to go on from; name: what the model is called there. Raises OSError where that fails."""
+        state, tensors = self.state()
+        save_checkpoint(
+            folder,
+            model=name,
+            config=dataclasses.asdict(self.model.config),
+            tokenizer=tokenizer,
+            weights=self.weights(),
+            state=state,
+            tensors=tensors,
+        )
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything but the weights that the next step depends on: JSON values, and arrays by name."""
+        optimizer = self.optimizer.state_dict()
+        names = [name for group in optimizer["param_groups"] for name in group["param_names"]]
+        entries = {names[number]: entry for number, entry in optimizer["state"].items()}
+        state = {
+            "step": self.step,
+            "tokens": self.tokens,
+            "seconds": self.seconds,
+            "unwritten": list(self.unwritten),
+            "best": dataclasses.asdict(self.best),
+            "training": dataclasses.asdict(self.config),
+            "text_sha256": self.fingerprint,
+            "order": self.order.get_state(),
+            "random": random.default_generator.get_state(),
+            "optimizer_steps": {name: entry["step"] for name, entry in entries.items()},
+        }
+        tensors = {
+            f"{kind}/{name}": entry[kind].numpy()
+            for name, entry in entries.items()
+            for kind in ("exp_avg", "exp_avg_sq")
+        }
+        return state, tensors
+
+    def load_state(self, state: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
+        """Go on from what `state` gave, under this trainer's own config (more steps, another learning rate).
+
+        Raises CheckpointError where something is missing or belongs to another model or text; nothing is changed then.
+        """
+        try:
+            if state["text_sha256"] != self.fingerprint:
+                raise CheckpointError(
+                    "the text differs from the one this run was started on; resume with the same data file, or train "
+                    "anew with another --out"
+                )
+            groups = self.optimizer.state_dict()["param_groups"]
+            numbers = {name: n for group in groups for name, n in zip(group["param_names"], group["params"])}
+            moments = {
+                numbers[name]: {
+                    "step": step,
+                    "exp_avg": tensors[f"exp_avg/{name}"],
+                    "exp_avg_sq": tensors[f"exp_avg_sq/{name}"],
+                }
+                for name, step in state["optimizer_steps"].items()
+            }
+            best, order, stream = Best(**state["best"]), random.Generator(), random.Generator()
+            order.set_state(state["order"])
+            stream.set_state(state["random"])
+            loss, labels = state["unwritten"]
+            step, tokens, seconds = int(state["step"]), int(state["tokens"]), float(state["seconds"])
+            self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
+        except CheckpointError:
+            raise
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(f"the training state lacks something or is of another model: {error}") from None
+        self.schedule.load_state_dict({**self.schedule.state_dict(), "last_step": step})
+        random.default_generator.set_state(stream.get_state())
+        self.best, self.order, self.unwritten = best, order, (float(loss), int(labels))
+        self.step, self.tokens, self.seconds = step, tokens, seconds
+
+
+def weights_of(model: Model) -> dict[str, np.ndarray]:
+    """Name to array of every parameter and saved buffer of a model, one that goes by several names under its first."""
+    first = {name for name, _ in (*model.named_parameters(), *model.named_buffers())}
+    return {name: tensor.numpy() for name, tensor in model.state_dict().items() if name in first}
