@@ -1,6 +1,7 @@
 """The error function, and GELU with its derivative computed in the same pass."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -97,7 +98,7 @@ def erf(x: np.ndarray) -> np.ndarray:
     return y.reshape(x.shape)
 
 
-def gelu(x: np.ndarray, approximate: str = "none", slope: bool = True) -> tuple[np.ndarray, np.ndarray | None]:
+def gelu(x: np.ndarray, approximate: str = "none", slope: bool = True) -> tuple[np.ndarray, Any]:
     """y = x·Φ(x) with the normal law's Φ, and the slope dy/dx at each x.
 
     approximate "none": Φ exactly, slope Φ(x) + x·exp(−x²/2)/√2π. "tanh": s = ½(1 + tanh(√(2/π)(x + 0.044715x³))) in
@@ -119,16 +120,17 @@ def gelu(x: np.ndarray, approximate: str = "none", slope: bool = True) -> tuple[
     y = empty(values.shape, x.dtype)
     slopes = empty(values.shape, x.dtype) if slope else None
     scratch = empty((4, CHUNK), x.dtype)
-    for i in range(0, values.size, CHUNK):
-        part = values[i : i + CHUNK]
-        out = y[i : i + CHUNK]
-        change = None if slopes is None else slopes[i : i + CHUNK]
-        if np.dot(part, part) < _TAME:
-            body(part, out, change, scratch)
-        else:
-            body(np.clip(part, -_WIDE, _WIDE), out, change, scratch)
-            wide = part > _WIDE
-            out[wide] = part[wide]
+    with np.errstate(over="ignore", invalid="ignore"):
+        for i in range(0, values.size, CHUNK):
+            part = values[i : i + CHUNK]
+            out = y[i : i + CHUNK]
+            change = None if slopes is None else slopes[i : i + CHUNK]
+            if np.dot(part, part) < _TAME:
+                body(part, out, change, scratch)
+            else:
+                body(np.clip(part, -_WIDE, _WIDE), out, change, scratch)
+                wide = part > _WIDE
+                out[wide] = part[wide]
     return y.reshape(x.shape), None if slopes is None else slopes.reshape(x.shape)
 
 

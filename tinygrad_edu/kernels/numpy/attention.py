@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...buffers import empty
-from .common import ones
+from .common import Gradients, ones
 
 GROUP = 512 << 10  # bytes of scores that are worked on together
 QUERIES = 128  # queries of one block; a causal block leaves out the keys after its last query
@@ -75,7 +75,7 @@ def attention(
     """
     batch, heads, queries, width = q.shape
     keys, dtype = k.shape[2], q.dtype
-    scale = 1 / math.sqrt(width) if scale is None else float(scale)
+    scale = 1 / math.sqrt(max(width, 1)) if scale is None else float(scale)
     exps = empty((batch, heads, queries, keys), dtype)
     output = empty((batch, queries, heads, v.shape[3]), dtype).transpose(0, 2, 1, 3)
     inverse = empty((batch, heads, queries, 1), dtype)
@@ -154,7 +154,7 @@ def attention_backward(
     v: np.ndarray,
     saved: Weights,
     need: tuple[bool, bool, bool] = (True, True, True),
-) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
+) -> Gradients:
     """dP = dO·Vᵀ; dS = P ⊙ (dP − Σ_k dP ⊙ P) = P ⊙ (dP − Σ dO ⊙ O); dQ = scale·dS·K, dK = scale·dSᵀ·Q, dV = Pᵀ·dO.
 
     g = dO [B, H, q, d']; q, k, v as for `attention`, with what it saved (hidden keys are known by their weight 0);

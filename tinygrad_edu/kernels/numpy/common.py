@@ -1,9 +1,12 @@
 """What the NumPy kernels share: chunks that stay in cache, row views, and sums by matrix-vector product."""
 
+from typing import Any
+
 import numpy as np
 
 from ...buffers import empty
 
+Gradients = tuple[Any, Any, Any]  # arrays, None where a gradient is not needed
 CHUNK = 16384  # elements of one pass of a chain: a few arrays of this size fit a core's second-level cache
 REPEAT = 2048  # elements to which a short row is repeated, so that an inner loop of NumPy is long
 

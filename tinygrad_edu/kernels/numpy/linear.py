@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...buffers import empty
-from .common import RowFactor, ones, row_slices, viewed
+from .common import Gradients, RowFactor, ones, row_slices, viewed
 
 ONE_HOT = 512  # up to this many rows a table's gradient is one product with a one-hot matrix
 
@@ -39,7 +39,7 @@ def _count(x):
 
 def linear_backward(
     g: np.ndarray, x: np.ndarray, weight: np.ndarray, need: tuple[bool, bool, bool] = (True, True, True)
-) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
+) -> Gradients:
     """dX = dY·W, dW = dYᵀ·X, db = Σ_rows dY.
 
     g [..., O], the gradient of Y; x [..., I]; weight [O, I]; need: which of (dX, dW, db) to compute.

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from ...buffers import empty
-from .common import RowFactor, ones, row_slices, viewed
+from .common import Gradients, RowFactor, ones, row_slices, viewed
 
 
 def _flat(x, axes_count):
@@ -64,7 +64,7 @@ def layer_norm_backward(
     rstd: np.ndarray,
     need: tuple[bool, bool, bool] = (True, True, True),
     axes_count: int = 1,
-) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
+) -> Gradients:
     """With x̂ = (x − mean)·rstd and h = dy ⊙ w: dx = rstd·(h − mean(h) − x̂·mean(h ⊙ x̂)), dw = Σ dy ⊙ x̂, db = Σ dy.
 
     g, the gradient of y, and x [..., *n]; weight [*n] or None; mean and rstd [N] from `layer_norm`; need: which of

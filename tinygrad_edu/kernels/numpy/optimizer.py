@@ -72,12 +72,13 @@ def sum_of_squares(x: np.ndarray) -> float:
     25.0
     """
     flat = packed(x).reshape(-1)
-    total = 0.0
-    for i in range(0, flat.size, CHUNK):
-        part = flat[i : i + CHUNK]
-        square = float(np.dot(part, part))
-        if not _SAFE[0] < square < _SAFE[1]:
-            wide = part.astype(np.float64)
-            square = float(np.dot(wide, wide))
-        total += square
+    total, (low, high) = 0.0, _SAFE
+    with np.errstate(over="ignore", invalid="ignore"):
+        for i in range(0, flat.size, CHUNK):
+            part = flat[i : i + CHUNK]
+            square = float(np.dot(part, part))
+            if not low < square < high:
+                wide = part.astype(np.float64)
+                square = float(np.dot(wide, wide))
+            total += square
     return total
