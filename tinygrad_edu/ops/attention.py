@@ -44,7 +44,23 @@ class ScaledDotProductAttention(Op):
     definition = attend
 
     def forward(query, key, value, visible=None, *, is_causal, scale):
-        return kernels.of(query).attention(query, key, value, visible, is_causal, scale)
+        if visible is not None and len(query.shape) != 4:
+            visible = module_of(query).broadcast_to(visible, (*query.shape[:-1], key.shape[-2]))
+        four = [x if x is None else _four(x) for x in (query, key, value, visible)]
+        out, saved = kernels.of(query).attention(*four, is_causal, scale)
+        return out.reshape((*query.shape[:-1], value.shape[-1])), saved
 
-    def gradients(g, need, query, key, value, visible, out, saved, is_causal, scale):
-        return kernels.of(g).attention_backward(g, query, key, value, visible, out, saved, is_causal, scale, need)
+    def gradients(g, need, query, key, value, saved):
+        found = kernels.of(g).attention_backward(_four(g), _four(query), _four(key), _four(value), saved, need[:3])
+        return [d if d is None else d.reshape(x.shape) for d, x in zip(found, (query, key, value), strict=True)]
+
+
+def _four(x):
+    """`x` [..., q, d] as [B, H, q, d], the form that kernels take."""
+    if len(x.shape) == 4:
+        return x
+    heads = x.shape[-3] if len(x.shape) > 3 else 1
+    lead = 1
+    for n in x.shape[:-2]:
+        lead *= n
+    return x.reshape((lead // max(heads, 1), heads, *x.shape[-2:]))

@@ -71,8 +71,8 @@ class LayerNorm(Op):
     def forward(x, weight=None, bias=None, *, axes, eps):
         return kernels.of(x).layer_norm(x, weight, bias, eps, axes)
 
-    def gradients(g, need, x, weight, mean, rstd):
-        return kernels.of(g).layer_norm_backward(g, x, weight, mean, rstd, need)
+    def gradients(g, need, x, weight, mean, rstd, axes):
+        return kernels.of(g).layer_norm_backward(g, x, weight, mean, rstd, need, axes)
 
 
 class Dropout(Op):

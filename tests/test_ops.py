@@ -1,0 +1,571 @@
+"""Every op against NumPy, against finite differences to the second order, and against its definition: a line per op."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tests.properties as p
+import tinygrad_edu as tg
+from tinygrad_edu import kernels
+from tinygrad_edu.nn import functional as F
+from tinygrad_edu.ops import attention, elementwise, index, layer, loss, reduction, shape
+from tinygrad_edu.tape import Op, registry
+
+C = p.Case
+IDS = np.array([[1, 2, 1], [0, 1, 4]])
+TARGET = np.array([1, -100, 3])
+SEEN = np.random.default_rng(0).random((2, 1, 4, 6)) > 0.4
+SEEN[0, 0, 1] = False  # a query that may read nothing
+PICK = np.array([[0, 2], [2, 2], [1, 0]])
+
+
+def erf(x: np.ndarray) -> np.ndarray:
+    return np.vectorize(math.erf)(x)
+
+
+def softmax(x: np.ndarray, axis: int) -> np.ndarray:
+    e = np.exp(x - x.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+def layer_norm(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + 1e-5)
+
+
+def cross_entropy(x: np.ndarray, s: float) -> np.ndarray:
+    log = np.log(softmax(x, 1))
+    rows = [0.0 if t < 0 else -(1 - s) * row[t] - s * row.mean() for t, row in zip(TARGET, log, strict=True)]
+    return np.array(rows)
+
+
+def attend(q: np.ndarray, k: np.ndarray, v: np.ndarray, seen: Any) -> np.ndarray:
+    scores = np.where(seen, q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]), -np.inf)
+    with np.errstate(invalid="ignore"):
+        return np.nan_to_num(softmax(scores, -1)) @ v
+
+
+PLAIN = [
+    C("add", lambda x, y: x + y, np.add, ((3, 4), (3, 4))),
+    C("add, a row", lambda x, y: x + y, np.add, ((3, 4), (4,))),
+    C("add, both spread", lambda x, y: x + y, np.add, ((3, 1), (2, 1, 4))),
+    C("add, no axes", lambda x, y: x + y, np.add, ((), (2, 3))),
+    C("sub", lambda x, y: x - y, np.subtract, ((3, 4), (3, 1))),
+    C("number minus", lambda x: 2 - x, lambda x: 2 - x, ((3, 4),)),
+    C("mul", lambda x, y: x * y, np.multiply, ((3, 4), (4,))),
+    C("mul, one tensor twice", lambda x: x * x, np.square, ((3, 4),)),
+    C("div", lambda x, y: x / y, np.divide, ((3, 4), (4,)), 0.5, 2.0),
+    C("number over", lambda x: 2 / x, lambda x: 2 / x, ((3, 4),), 0.5, 2.0),
+    C("neg", lambda x: -x, np.negative, ((3, 4),)),
+    C("pow", lambda x, y: x**y, np.power, ((3, 4), (4,)), 0.5, 2.0),
+    C("pow_number 3", lambda x: x**3, lambda x: x**3, ((3, 4),)),
+    C("pow_number 2", lambda x: x**2, lambda x: x**2, ((3, 4),)),
+    C("pow_number 0", lambda x: x**0, lambda x: x**0, ((3, 4),)),
+    C("pow_number -1.5", lambda x: x**-1.5, lambda x: x**-1.5, ((3, 4),), 0.5, 2.0),
+    C("exp", lambda x: x.exp(), np.exp, ((3, 4),)),
+    C("log", lambda x: x.log(), np.log, ((3, 4),), 0.5, 2.0),
+    C("sqrt", lambda x: x.sqrt(), np.sqrt, ((3, 4),), 0.5, 2.0),
+    C("tanh", lambda x: x.tanh(), np.tanh, ((3, 4),)),
+    C("sigmoid", lambda x: x.sigmoid(), lambda x: 1 / (1 + np.exp(-x)), ((3, 4),)),
+    C("erf", lambda x: x.erf(), erf, ((3, 4),)),
+    C("relu", lambda x: x.relu(), lambda x: np.maximum(x, 0), ((3, 4),)),
+    C("abs", lambda x: x.abs(), np.abs, ((3, 4),)),
+    C("maximum", tg.maximum, np.maximum, ((3, 4), (4,))),
+    C("where", lambda x, y: tg.where(x > y, x * x, y), lambda x, y: np.where(x > y, x * x, y), ((3, 4), (4,))),
+    C("masked_fill", lambda x: x.masked_fill(PICK == 2, 7.0), lambda x: np.where(PICK == 2, 7.0, x), ((3, 2),)),
+    C("tril", lambda x: tg.tril(x * x, 1), lambda x: np.tril(x * x, 1), ((2, 3, 4),)),
+    C("triu", lambda x: tg.triu(x * x), lambda x: np.triu(x * x), ((3, 4),)),
+    C("sum", lambda x: x.sum(), np.sum, ((3, 4),)),
+    C("sum, an axis", lambda x: x.sum(1) ** 2, lambda x: x.sum(1) ** 2, ((3, 4, 2),)),
+    C("sum, two kept", lambda x: x.sum((0, -1), keepdim=True), lambda x: x.sum((0, 2), keepdims=True), ((3, 4, 2),)),
+    C("mean", lambda x: x.mean(-1) ** 2, lambda x: x.mean(-1) ** 2, ((3, 4),)),
+    C("var", lambda x: x.var(1), lambda x: x.var(1, ddof=1), ((3, 4),)),
+    C("amax", lambda x: x.amax((0, 2)), lambda x: x.max((0, 2)), ((3, 4, 2),)),
+    C("max", lambda x: x.max(1), lambda x: (x.max(1), x.argmax(1)), ((3, 4),)),
+    C("max, kept", lambda x: x.max(0, keepdim=True)[0] ** 2, lambda x: x.max(0, keepdims=True) ** 2, ((3, 4),)),
+    C("logsumexp", lambda x: x.logsumexp(1), lambda x: np.log(np.exp(x).sum(1)), ((3, 4),)),
+    C("reshape", lambda x: x.reshape(4, -1) ** 2, lambda x: x.reshape(4, -1) ** 2, ((2, 3, 4),)),
+    C("flatten", lambda x: x.flatten(1), lambda x: x.reshape(2, -1), ((2, 3, 4),)),
+    C("unsqueeze, squeeze", lambda x: x.unsqueeze(1).squeeze(-1), lambda x: x[:, None, :, 0], ((3, 4, 1),)),
+    C("permute", lambda x: x.permute(2, 0, 1) ** 2, lambda x: x.transpose(2, 0, 1) ** 2, ((2, 3, 4),)),
+    C("permute, negative", lambda x: x.permute(-1, -3, -2), lambda x: x.transpose(2, 0, 1), ((2, 3, 4),)),
+    C("transpose", lambda x: x.transpose(0, -1) ** 2, lambda x: x.swapaxes(0, 2) ** 2, ((2, 3, 4),)),
+    C("T, mT", lambda x: x.T.mT, lambda x: x.T.swapaxes(1, 2), ((2, 3, 4),)),
+    C("expand", lambda x: x.expand(2, -1, 4) ** 2, lambda x: np.broadcast_to(x, (2, 3, 4)) ** 2, ((3, 1),)),
+    C("cat", lambda x, y: tg.cat([x, y, x], 1) ** 2, lambda x, y: np.concatenate([x, y, x], 1) ** 2, ((2, 3), (2, 1))),
+    C("stack", lambda x, y: tg.stack([x, y], 1), lambda x, y: np.stack([x, y], 1), ((2, 3), (2, 3))),
+    C("split", lambda x: x.split([1, 3], 1), lambda x: (x[:, :1], x[:, 1:]), ((2, 4),)),
+    C("split, a part used", lambda x: x.split(2, 1)[1] ** 2, lambda x: x[:, 2:4] ** 2, ((2, 5),)),
+    C("chunk", lambda x: x.chunk(2)[0] ** 2, lambda x: x[:2] ** 2, ((3, 2),)),
+    C("item", lambda x: x[1], lambda x: x[1], ((3, 4),)),
+    C("slices", lambda x: x[..., ::-2, None] ** 2, lambda x: x[..., ::-2, None] ** 2, ((3, 4),)),
+    C("index", lambda x: x[[0, 2, 0]] ** 2, lambda x: x[[0, 2, 0]] ** 2, ((3, 4),)),
+    C("index, boolean", lambda x: x[PICK == 2] ** 2, lambda x: x[PICK == 2] ** 2, ((3, 2),)),
+    C("gather", lambda x: x.gather(1, PICK) ** 2, lambda x: np.take_along_axis(x, PICK, 1) ** 2, ((3, 4),)),
+    C("matmul", lambda x, y: x @ y, np.matmul, ((3, 4), (4, 2))),
+    C("matmul, rows and a matrix", lambda x, y: x @ y, np.matmul, ((2, 5, 3, 4), (4, 2))),
+    C("matmul, batches", lambda x, y: x @ y, np.matmul, ((5, 1, 2, 3), (4, 3, 2))),
+    C("matmul, matrix and batches", lambda x, y: x @ y, np.matmul, ((2, 3), (4, 3, 2))),
+    C("matmul, matrix and vector", lambda x, y: x @ y, np.matmul, ((2, 3, 4), (4,))),
+    C("matmul, vector and matrix", lambda x, y: x @ y, np.matmul, ((4,), (2, 4, 3))),
+    C("matmul, vectors", lambda x, y: x @ y, np.matmul, ((4,), (4,))),
+    C("clone", lambda x: x.clone() * x, lambda x: x * x, ((3, 4),)),
+    C("to", lambda x: x.to(x.dtype) * x, lambda x: x * x, ((3, 4),)),
+]
+FUSED = [
+    C("softmax", lambda x: F.softmax(x, -1), lambda x: softmax(x, -1), ((2, 3, 4),)),
+    C("softmax, axis 0", lambda x: F.softmax(x, 0), lambda x: softmax(x, 0), ((3, 4),)),
+    C("log_softmax", lambda x: F.log_softmax(x, 1), lambda x: np.log(softmax(x, 1)), ((2, 3, 4),)),
+    C("gelu", F.gelu, lambda x: x * (1 + erf(x / 2**0.5)) / 2, ((3, 4),)),
+    C(
+        "gelu, tanh",
+        lambda x: F.gelu(x, "tanh"),
+        lambda x: x / 2 * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3))),
+        ((3, 4),),
+    ),
+    C("linear", F.linear, lambda x, w, b: x @ w.T + b, ((2, 3, 4), (5, 4), (5,))),
+    C("linear, no bias", F.linear, lambda x, w: x @ w.T, ((3, 4), (5, 4))),
+    C("embedding", lambda w: F.embedding(IDS, w), lambda w: w[IDS], ((5, 3),)),
+    C("layer_norm, bare", lambda x: F.layer_norm(x, 4), lambda x: layer_norm(x, (1,)), ((3, 4),)),
+    C(
+        "layer_norm",
+        lambda x, w, b: F.layer_norm(x, (4,), w, b),
+        lambda x, w, b: layer_norm(x, (2,)) * w + b,
+        ((2, 3, 4), (4,), (4,)),
+    ),
+    C(
+        "layer_norm, two axes",
+        lambda x, w: F.layer_norm(x, (3, 4), w),
+        lambda x, w: layer_norm(x, (1, 2)) * w,
+        ((2, 3, 4), (3, 4)),
+    ),
+    C("cross_entropy", lambda x: F.cross_entropy(x, TARGET, reduction="none"), lambda x: cross_entropy(x, 0), ((3, 5),)),
+    C(
+        "cross_entropy, smoothed mean",
+        lambda x: F.cross_entropy(x, TARGET, label_smoothing=0.1),
+        lambda x: cross_entropy(x, 0.1).sum() / 2,
+        ((3, 5),),
+    ),
+    C(
+        "attention, causal",
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
+        lambda q, k, v: attend(q, k, v, np.tri(4, 6, 2, dtype=bool)),
+        ((2, 3, 4, 5), (2, 3, 6, 5), (2, 3, 6, 2)),
+    ),
+    C(
+        "attention, mask",
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, SEEN),
+        lambda q, k, v: attend(q, k, v, SEEN),
+        ((2, 3, 4, 5), (2, 3, 6, 5), (2, 3, 6, 2)),
+    ),
+    C(
+        "attention, mask and causal",
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, SEEN[:, 0], is_causal=True),
+        lambda q, k, v: attend(q, k, v, SEEN[:, 0] & np.tri(4, 6, 2, dtype=bool)),
+        ((2, 4, 5), (2, 6, 5), (2, 6, 2)),
+    ),
+    C(
+        "attention, one head",
+        F.scaled_dot_product_attention,
+        lambda q, k, v: attend(q, k, v, True),
+        ((4, 5), (6, 5), (6, 2)),
+    ),
+    C(
+        "attention, one tensor thrice",
+        lambda x: F.scaled_dot_product_attention(x, x, x),
+        lambda x: attend(x, x, x, True),
+        ((4, 5),),
+    ),
+]
+ROUGH = [
+    C("equal", lambda x, y: x == y, np.equal, (PICK, PICK[::-1]), smooth=False),
+    C("not_equal", lambda x, y: x != y, np.not_equal, (PICK, PICK[::-1]), smooth=False),
+    C("less", lambda x, y: x < y, np.less, (PICK, PICK[::-1]), smooth=False),
+    C("less_equal", lambda x, y: x <= y, np.less_equal, (PICK, PICK[::-1]), smooth=False),
+    C("greater", lambda x: x > 1, lambda x: x > 1, (PICK,), smooth=False),
+    C("greater_equal", lambda x: x >= 1, lambda x: x >= 1, (PICK,), smooth=False),
+    C("logical", lambda x: ~(x > 1) & (x < 1) | (x == 2), lambda x: (x < 1) | (x == 2), (PICK,), smooth=False),
+    C("argmax", lambda x: x.argmax(1), lambda x: x.argmax(1), ((3, 4),), smooth=False),
+    C("argmax of all", lambda x: x.argmax(), lambda x: x.argmax(), ((3, 4),), smooth=False),
+    C("detach", lambda x: x.detach(), lambda x: x, ((3, 4),), smooth=False),
+]
+EVERY = PLAIN + FUSED + ROUGH
+
+
+def each(cases: list[p.Case]) -> Any:
+    return pytest.mark.parametrize("case", cases, ids=lambda c: c.name)
+
+
+@each(EVERY)
+def test_forward_is_numpy(case: p.Case) -> None:
+    p.forward_is_numpy(case)
+
+
+@each(PLAIN + FUSED)
+def test_first_derivative(case: p.Case) -> None:
+    p.first_derivative(case)
+
+
+@each(PLAIN + FUSED)
+def test_second_derivative(case: p.Case) -> None:
+    p.second_derivative(case)
+
+
+@each(EVERY)
+def test_keeps_float32(case: p.Case) -> None:
+    p.keeps_float32(case)
+
+
+@each(PLAIN + FUSED)
+def test_takes_strided_input(case: p.Case) -> None:
+    p.takes_strided_input(case)
+
+
+@each(PLAIN + FUSED)
+def test_writes_to_no_input(case: p.Case) -> None:
+    p.writes_to_no_input(case)
+
+
+@each(FUSED)
+def test_kernel_is_definition(case: p.Case) -> None:
+    p.kernel_is_definition(case)
+
+
+def test_every_op_is_held_to_the_properties() -> None:
+    """Walks the registry: an op that no case above runs, forward or backward, fails here."""
+    elsewhere = {"dropout", "transfer"}  # random, and between devices: tested below and with a GPU
+    ran = p.ops_run_by(EVERY)
+    with tg.definitions():
+        ran |= p.ops_run_by(FUSED)
+    assert p.all_ops() - ran - elsewhere == {"alias"}  # what a recorded pass over a fused op starts from
+
+
+def test_definitions_use_no_kernel() -> None:
+    """A definition is made of primitive ops: running it touches no module of kernels but for erf."""
+    fused = {name for name, op in registry.items() if op.definition is not None}
+    assert fused == {
+        "softmax", "log_softmax", "gelu", "linear", "embedding", "layer_norm", "cross_entropy",
+        "scaled_dot_product_attention",
+    }  # fmt: skip
+    with tg.definitions():
+        assert not p.ops_run_by(FUSED) & fused
+
+
+@pytest.mark.parametrize("name", sorted(registry))
+def test_every_formula_names_what_is_there(name: str) -> None:
+    op = registry[name]
+    from string import Formatter
+
+    texts = {"forward": op.__doc__ or "", **op.formulas}
+    texts |= {n: op.__dict__["d" + n].__doc__ or "" for n in op.inputs if "d" + n in op.__dict__}
+    known = {"out", *op.inputs, *op._static}
+    for text in texts.values():
+        assert text
+        assert {field for _, field, _, _ in Formatter().parse(text) if field is not None} <= known
+    assert set(op.formulas) <= set(op.inputs)
+
+
+def test_an_op_that_reads_what_is_not_there_is_refused() -> None:
+    with pytest.raises(TypeError, match="a rule reads"):
+
+        class Wrong(Op):
+            """{out} = {x}"""
+
+            def forward(x):
+                return x
+
+            def dx(g, y):
+                """d{x} = d{out}"""
+                return g * y
+
+    registry.pop("wrong", None)
+
+
+class TestAdjointPairs:
+    """⟨A x, y⟩ = ⟨x, Aᵀ y⟩ for every pair that says it is one."""
+
+    @pytest.mark.parametrize(
+        ("forward", "back", "x_shape"),
+        [
+            (lambda x: shape.Expand(x, shape=(2, 3, 4)), lambda y: shape.SumTo(y, shape=(3, 1)), (3, 1)),
+            (lambda x: shape.Reshape(x, shape=(4, 3)), lambda y: shape.Reshape(y, shape=(2, 6)), (2, 6)),
+            (lambda x: shape.Transpose(x), lambda y: shape.Transpose(y), (2, 3, 4)),
+            (lambda x: shape.Permute(x, axes=(2, 0, 1)), lambda y: shape.Permute(y, axes=(1, 2, 0)), (2, 3, 4)),
+            (
+                lambda x: shape.Narrow(x, axis=1, start=1, stop=3),
+                lambda y: shape.Widen(y, axis=1, start=1, length=4),
+                (2, 4),
+            ),
+            (
+                lambda x: index.GetItem(x, index=(PICK[0], slice(None))),
+                lambda y: index.PutAdd(y, index=(PICK[0], slice(None)), shape=(3, 4)),
+                (3, 4),
+            ),
+            (
+                lambda x: index.Gather(x, PICK, axis=1),
+                lambda y: index.ScatterAdd(y, PICK, axis=1, shape=(3, 4)),
+                (3, 4),
+            ),
+            (lambda x: reduction.Sum(x, axes=(0,)), lambda y: shape.Expand(y, shape=(3, 4)), (3, 4)),
+        ],
+    )
+    def test_inner_products_agree(self, forward: Any, back: Any, x_shape: tuple[int, ...]) -> None:
+        rng = np.random.default_rng(0)
+        x = rng.standard_normal(x_shape)
+        image = forward(x)
+        y = rng.standard_normal(image.shape)
+        assert np.isclose((image * y).sum(), (x * back(y)).sum(), rtol=1e-12)
+
+
+class TestDropout:
+    def test_keeps_in_expectation(self) -> None:
+        tg.manual_seed(0)
+        y = F.dropout(tg.ones(200, 100), 0.25).array
+        assert set(np.unique(y)) == {np.float32(0), np.float32(1 / 0.75)}
+        assert abs((y == 0).mean() - 0.25) < 0.01
+
+    def test_gradient_is_the_mask(self) -> None:
+        x = tg.ones(4, 5, requires_grad=True)
+        y = F.dropout(x, 0.5)
+        y.sum().backward()
+        assert x.grad is not None
+        np.testing.assert_array_equal(x.grad.array, y.array)
+
+    def test_recorded_pass_replays_the_mask(self) -> None:
+        x = tg.Tensor(np.full((4, 5), 3.0), requires_grad=True)
+        y = F.dropout(x * x, 0.5)
+        (g,) = tg.grad(y.sum(), x, create_graph=True)
+        (h,) = tg.grad(g.sum(), x)
+        np.testing.assert_allclose(h.array, y.array / 9 * 2)
+
+    def test_samples_drop_the_same_however_the_batch_is_cut(self) -> None:
+        from tinygrad_edu.modes import setting
+
+        x = tg.ones(6, 7)
+        tg.manual_seed(3)
+        whole = F.dropout(x, 0.5).array
+        tg.manual_seed(3)
+        with setting(first_sample=4):
+            part = F.dropout(x[4:], 0.5).array
+        np.testing.assert_array_equal(whole[4:], part)
+
+    def test_ends(self) -> None:
+        assert (F.dropout(tg.ones(9), 1.0).array == 0).all()
+        assert (F.dropout(tg.ones(9), 0.0).array == 1).all()
+        with pytest.raises(ValueError, match=r"p is a probability from 0 to 1, got 1\.5"):
+            F.dropout(tg.ones(9), 1.5)
+
+    def test_attention_drops_weights(self) -> None:
+        tg.manual_seed(0)
+        v = tg.ones(2, 40, 3)
+        out = F.scaled_dot_product_attention(tg.zeros(2, 40, 3), tg.zeros(2, 40, 3), v, dropout_p=0.5).array
+        assert out.std() > 0
+        assert abs(out.mean() - 1) < 0.1
+
+
+class TestValues:
+    """Values that other systems got wrong."""
+
+    def test_chain_rule_through_shared_values(self) -> None:
+        a, b = (tg.Tensor(np.array(v), requires_grad=True) for v in (1.5, -2.0))
+        d, m = a - b, a * b
+        y = d * m + m * m + d
+        y.backward()
+        assert (y.item(), a.grad.item(), b.grad.item()) == (2.0, 3.0, -1.75)  # type: ignore[union-attr]
+
+    def test_broadcast_gradients_have_the_operands_shapes(self) -> None:
+        a, b, c = tg.Tensor([[1.0], [-2], [4]]), tg.Tensor([[0.5, 1, 1.5, 2]]), tg.Tensor(3.0)
+        for t in (a, b, c):
+            t.requires_grad_()
+        f = (a * b * c).sum()
+        f.backward()
+        assert f.item() == 45
+        assert a.grad.tolist() == [[15.0]] * 3  # type: ignore[union-attr]
+        assert b.grad.tolist() == [[9.0] * 4]  # type: ignore[union-attr]
+        assert c.grad.shape == () and c.grad.item() == 15  # type: ignore[union-attr]
+        w = tg.zeros(1, 3, requires_grad=True)
+        (w + tg.zeros(2, 4, 3)).sum().backward()
+        assert w.grad.tolist() == [[8.0] * 3]  # type: ignore[union-attr]
+
+    def test_no_nan_through_a_guarded_where(self) -> None:
+        x = tg.Tensor([-0.25, -9.0, 4.0], requires_grad=True)
+        safe = tg.where(x > 0, x, 1.0)
+        tg.where(x > 0, safe.sqrt(), 3 * x).sum().backward()
+        assert x.grad.tolist() == [3.0, 3.0, 0.25]  # type: ignore[union-attr]
+
+    def test_equal_maxima_share_one_gradient(self) -> None:
+        x = tg.Tensor([7.0, 7, 2, 7], requires_grad=True)
+        x.max().backward()
+        np.testing.assert_allclose(x.grad.array, [1 / 3, 1 / 3, 0, 1 / 3], rtol=1e-6)  # type: ignore[union-attr]
+        a, b = tg.tensor(4.0, requires_grad=True), tg.tensor(4.0, requires_grad=True)
+        tg.maximum(a, b).backward()
+        assert (a.grad.item(), b.grad.item()) == (0.5, 0.5)  # type: ignore[union-attr]
+
+    @pytest.mark.filterwarnings("error")
+    def test_power_at_zero(self) -> None:
+        a, b = tg.Tensor([0.0, 3.0], requires_grad=True), tg.Tensor([1.0, 2.0], requires_grad=True)
+        (a**b).sum().backward()
+        assert a.grad.tolist() == [1.0, 6.0]  # type: ignore[union-attr]
+        np.testing.assert_allclose(b.grad.array, [0, 9 * np.log(3)], rtol=1e-6)  # type: ignore[union-attr]
+        for base, exponent, slope in ((-2.0, 3, 12.0), (0.0, 0, 0.0), (0.0, 2, 0.0)):
+            n = tg.tensor(base, requires_grad=True)
+            y = n**exponent
+            y.backward()
+            assert (y.item(), n.grad.item()) == (base**exponent, slope)  # type: ignore[union-attr]
+
+    def test_a_row_that_sees_nothing_is_zero(self) -> None:
+        s = tg.Tensor([[0.0, math.log(3)], [0.0, 0.0]], requires_grad=True)
+        v = tg.Tensor([[4.0], [8.0]], requires_grad=True)
+        hidden = np.array([[False, False], [True, True]])
+        out = F.softmax(s.masked_fill(hidden, -math.inf), -1) @ v
+        out.sum().backward()
+        np.testing.assert_allclose(out.array, [[7.0], [0.0]], rtol=1e-6)
+        np.testing.assert_allclose(v.grad.array, [[0.25], [0.75]], rtol=1e-6)  # type: ignore[union-attr]
+        np.testing.assert_allclose(s.grad.array, [[-0.75, 0.75], [0, 0]], rtol=1e-6)  # type: ignore[union-attr]
+
+    def test_picked_twice_gets_both_gradients(self) -> None:
+        x = tg.Tensor([0.1, 0.2], requires_grad=True)
+        x[np.array([0, 0, 1, 0])].backward(tg.Tensor([1.0, 2, 4, 8]))
+        assert x.grad.tolist() == [11.0, 4.0]  # type: ignore[union-attr]
+        w = tg.zeros(4, 2, requires_grad=True)
+        F.embedding(np.array([[1, 3, 1], [1, 0, 3]]), w).sum().backward()
+        assert w.grad.tolist() == [[1, 1], [3, 3], [0, 0], [2, 2]]  # type: ignore[union-attr]
+
+    @pytest.mark.parametrize(
+        ("key", "upstream", "expected"),
+        [
+            (slice(1, 3), [1, 1], [0, 1, 1, 0, 0, 0]),
+            (slice(5, 0, -3), [10, 20], [0, 0, 20, 0, 0, 10]),
+            (slice(4, 1, -7), [9], [0, 0, 0, 0, 9, 0]),
+        ],
+    )
+    def test_slices(self, key: slice, upstream: list[float], expected: list[float]) -> None:
+        x = tg.zeros(6, requires_grad=True)
+        x[key].backward(tg.Tensor(np.array(upstream, np.float32)))
+        assert x.grad.tolist() == expected  # type: ignore[union-attr]
+
+    def test_permute_goes_back_by_the_inverse(self) -> None:
+        for axes in ((2, 0, 1), (-1, -3, -2)):
+            x = tg.zeros(2, 3, 4, requires_grad=True)
+            x.permute(axes).backward(tg.arange(24).reshape(4, 2, 3).float())
+            g = x.grad.array  # type: ignore[union-attr]
+            assert (g[1, 2, 3], g[0, 1, 2], g[1, 0, 0]) == (23, 13, 3)
+
+    def test_products_with_vectors(self) -> None:
+        a, b = tg.Tensor([[1.0, 2], [3, 4]], requires_grad=True), tg.Tensor([5.0, -1], requires_grad=True)
+        da, db = tg.grad((a @ b).sum(), [a, b])
+        assert (da.tolist(), db.tolist()) == ([[5, -1], [5, -1]], [4, 6])
+        da, db = tg.grad((b @ a).sum(), [a, b])
+        assert (da.tolist(), db.tolist()) == ([[5, 5], [-1, -1]], [3, 7])
+        assert tg.grad(b @ b, b)[0].tolist() == [10, -2]
+
+    def test_nothing_at_all(self) -> None:
+        e = tg.zeros(0, requires_grad=True)
+        e.sum().backward()
+        assert e.grad.shape == (0,)  # type: ignore[union-attr]
+        assert np.isnan(e.mean().item())
+        with pytest.raises(ValueError, match="no elements"):
+            e.max()
+        a, b = tg.ones(3, 4, requires_grad=True), tg.ones(4, 0, requires_grad=True)
+        (a @ b).sum().backward()
+        assert (a.grad.array == 0).all() and b.grad.shape == (4, 0)  # type: ignore[union-attr]
+        assert (tg.ones(3, 0) @ tg.ones(0, 2)).tolist() == [[0.0, 0.0]] * 3
+
+    @pytest.mark.filterwarnings("error")
+    def test_sigmoid_far_out(self) -> None:
+        assert tg.tensor([-1000.0, 0.0, 1000.0]).sigmoid().tolist() == [0.0, 0.5, 1.0]
+
+    @pytest.mark.parametrize(
+        ("logits", "target", "value", "gradient"),
+        [
+            ([1e8, 1e8], 1, math.log(2), [0.5, -0.5]),
+            ([-40.0, 40.0], 0, 80.0, [-1.0, 1.0]),
+            ([1000.0, 0.0, 0.0], 0, 0.0, [0.0, 0.0, 0.0]),
+        ],
+    )
+    def test_cross_entropy_of_large_logits(self, logits: Any, target: int, value: float, gradient: Any) -> None:
+        x = tg.Tensor([logits], requires_grad=True)
+        y = F.cross_entropy(x, [target])
+        y.backward()
+        assert math.isclose(y.item(), value, rel_tol=1e-6)
+        np.testing.assert_allclose(x.grad.array, [gradient], atol=1e-7)  # type: ignore[union-attr]
+
+    def test_softmax_with_any_upstream(self) -> None:
+        x = tg.Tensor(np.array([0.0, math.log(3)]), requires_grad=True)
+        (g,) = tg.grad([F.log_softmax(x, 0)], x, [np.array([1.0, 1.0])])
+        np.testing.assert_allclose(g.array, [0.5, -0.5])
+        (g,) = tg.grad([F.softmax(x, 0)], x, [np.array([1.0, 0.0])])
+        np.testing.assert_allclose(g.array, [0.1875, -0.1875])
+
+    def test_smoothing_leaves_ignored_rows_out(self) -> None:
+        x = tg.Tensor(np.array([[2.0, 0, 0], [9, -9, 1]]), requires_grad=True)
+        y = F.cross_entropy(x, [0, -100], label_smoothing=0.1)
+        y.backward()
+        assert math.isclose(y.item(), 0.3728784, abs_tol=1e-6)
+        assert (x.grad.array[1] == 0).all()  # type: ignore[union-attr]
+
+    def test_layer_norm_of_a_constant_row(self) -> None:
+        x = tg.Tensor(np.full(4, 5.0), requires_grad=True)
+        y = F.layer_norm(x, 4)
+        y[0].backward()
+        assert (y.array == 0).all()
+        expected = np.array([0.75, -0.25, -0.25, -0.25]) / 1e-5**0.5
+        np.testing.assert_allclose(x.grad.array, expected)  # type: ignore[union-attr]
+
+    def test_causal_mask_is_aligned_to_the_end(self) -> None:
+        v = tg.arange(1, 6).float().reshape(5, 1)
+        for queries, expected in ((2, [[2.5], [3.0]]), (1, [[3.0]])):
+            out = F.scaled_dot_product_attention(tg.zeros(queries, 4), tg.zeros(5, 4), v, is_causal=True)
+            np.testing.assert_allclose(out.array, expected)
+        with pytest.raises(ValueError, match="a key for every query"):
+            F.scaled_dot_product_attention(tg.zeros(6, 4), tg.zeros(5, 4), v, is_causal=True)
+
+    def test_mask_says_who_may_read(self) -> None:
+        v = tg.Tensor([[1.0], [3.0], [8.0]])
+        for n in (3, 2, 3):
+            zero = tg.zeros(n, 2)
+            out = F.scaled_dot_product_attention(zero, zero, v[:n], np.tri(n, dtype=bool))
+            np.testing.assert_allclose(out.array, np.array([[1.0], [2.0], [4.0]])[:n])
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("call", "error", "message"),
+        [
+            (lambda: tg.ones(2, 3) + tg.ones(4), ValueError, r"add: shapes \(2, 3\) and \(4,\) do not broadcast"),
+            (lambda: tg.ones(2, 3) @ tg.ones(2, 3), ValueError, r"matmul: \(2, 3\) and \(2, 3\) do not fit"),
+            (lambda: tg.ones(2, 3).sum(2), IndexError, "sum: dim 2 is outside -2 to 1"),
+            (lambda: tg.ones(2, 3).reshape(4, 2), ValueError, r"reshape: 6 elements"),
+            (lambda: tg.ones(2, 3).permute(0, 0), ValueError, "permute"),
+            (lambda: tg.ones(2, 3).split([1, 3], 1), ValueError, r"split: lengths \[1, 3\] do not add up to 3"),
+            (lambda: F.embedding([0, 5], tg.ones(5, 2)), IndexError, "ids must lie in 0 to 4, got values from 0 to 5"),
+            (lambda: F.embedding([0, -6], tg.ones(5, 2)), IndexError, "ids must lie in 0 to 4"),
+            (lambda: F.embedding([0.5], tg.ones(5, 2)), TypeError, "ids must be integers"),
+            (lambda: F.cross_entropy(tg.ones(2, 3), [0, 3]), IndexError, "target: ids must lie in 0 to 2"),
+            (lambda: F.cross_entropy(tg.ones(2, 3), [0]), ValueError, r"need a target of shape \(2,\), got \(1,\)"),
+            (lambda: F.linear(tg.ones(2, 3), tg.ones(4, 2)), ValueError, r"linear: input \(2, 3\) and weight \(4, 2\)"),
+            (lambda: F.gelu(tg.ones(2), "fast"), ValueError, "approximate must be"),
+            (lambda: F.softmax(tg.arange(3), 0), TypeError, "must be floating, got int64"),
+            (lambda: F.layer_norm(tg.ones(2, 3), 4), ValueError, r"does not end with normalized_shape \(4,\)"),
+            (lambda: tg.cat([]), ValueError, "needs at least one tensor"),
+            (lambda: tg.cat([tg.ones(2, 3), tg.ones(3, 3)], 1), ValueError, "differ elsewhere"),
+            (lambda: tg.ones(2) + "a", TypeError, "cannot compute with a str"),
+            (lambda: tg.ones(2).masked_fill(tg.ones(2), 0), TypeError, "the mask must be boolean"),
+            (
+                lambda: F.scaled_dot_product_attention(tg.ones(2, 3), tg.ones(2, 4), tg.ones(2, 4)),
+                ValueError,
+                r"query \(2, 3\), key \(2, 4\)",
+            ),
+        ],
+    )
+    def test_is_named(self, call: Any, error: type[Exception], message: str) -> None:
+        with pytest.raises(error, match=message):
+            call()
+
+
+def test_kernels_belong_to_the_array() -> None:
+    assert kernels.of(np.ones(1)).__name__ == "tinygrad_edu.kernels.numpy"
+    assert all(m.__name__.startswith("tinygrad_edu.ops") for m in (attention, elementwise, layer, loss))
