@@ -47,7 +47,7 @@ def weighted(function: Callable[..., Any], weights: list[np.ndarray]) -> Callabl
     def total(*xs: tg.Tensor) -> tg.Tensor:
         ys = function(*xs)
         ys = [y for y in (ys if isinstance(ys, tuple) else (ys,)) if y.dtype.kind == "f"]
-        return sum((y * w).sum() for y, w in zip(ys, weights, strict=True))  # type: ignore[return-value]
+        return sum((y * w).sum() for y, w in zip(ys, weights, strict=True))
 
     return total
 
@@ -65,7 +65,9 @@ def forward_is_numpy(case: Case) -> None:
     expected = case.reference(*arrays)
     found = case.function(*tensors(arrays))
     for y, e in zip(
-        found if isinstance(found, tuple) else (found,), expected if isinstance(expected, tuple) else (expected,), strict=True
+        found if isinstance(found, tuple) else (found,),
+        expected if isinstance(expected, tuple) else (expected,),
+        strict=True,
     ):
         assert y.shape == np.shape(e)
         np.testing.assert_allclose(y.array, e, rtol=1e-12, atol=1e-13)
@@ -106,9 +108,7 @@ def second_derivative(case: Case) -> None:
         found = list(tg.grad(value, xs, allow_unused=True))
     for i, (a, g) in enumerate(zip(arrays, found, strict=True)):
         v = rng.standard_normal(a.shape)
-        ends = [
-            slope([*arrays[:i], a + s * STEP * v, *arrays[i + 1 :]], create=False)[0].item() for s in (1, -1)
-        ]
+        ends = [slope([*arrays[:i], a + s * STEP * v, *arrays[i + 1 :]], create=False)[0].item() for s in (1, -1)]
         difference = (ends[0] - ends[1]) / (2 * STEP)
         rule = 0.0 if g is None else float((g.array * v).sum())
         assert abs(rule - difference) < 2e-6 * (1 + abs(difference)), (

@@ -13,7 +13,7 @@ int8, int16, int32, int64 = np.dtype("int8"), np.dtype("int16"), np.dtype("int32
 uint8, bool_ = np.dtype("uint8"), np.dtype("bool")
 
 Array = Any  # a numpy.ndarray or a cupy.ndarray
-_DEFAULT = {"f": float32, "i": int64, "u": int64, "b": bool_}
+_DEFAULT: dict[str, np.dtype] = {"f": float32, "i": int64, "u": int64, "b": bool_}
 
 
 def module_of(array: Array) -> Any:
@@ -58,7 +58,7 @@ def dtype_of(dtype: Any) -> np.dtype:
 
 
 def new_array(data: Any, dtype: Any = None, device: str | None = None) -> Array:
-    """Memory of its own with the values of `data`: arrays keep their dtype, other floats become float32, ints int64."""
+    """Memory of its own with the values of `data`: arrays keep their dtype, other floats are float32, ints int64."""
     kept = is_array(data)
     if kept:
         host = data
@@ -197,7 +197,7 @@ def add_along(target: Array, index: Array, values: Array, axis: int) -> None:
 
 
 def check_ids(ids: Array, count: int, what: str) -> None:
-    """Raise an IndexError where integer ids are not all within 0 to count - 1; negative ones do not count from the end."""
+    """Raise an IndexError unless all ids lie in 0 to count - 1; negative ones do not count from the end."""
     if ids.dtype.kind not in "iu":
         raise TypeError(f"{what}: ids must be integers, got dtype {ids.dtype}; convert them with .long()")
     if ids.size:

@@ -1,4 +1,4 @@
-"""The modes a thread computes in - gradients, definitions, trace, random stream - as one object that contexts replace."""
+"""The modes a thread computes in (gradients, definitions, trace, random stream): one object that contexts replace."""
 
 from __future__ import annotations
 

@@ -299,7 +299,7 @@ def gradients(
     create_graph: bool = False,
     leaf_ready: Callable[[Variable, Any], None] | None = None,
 ) -> list[Any]:
-    """The gradients of the outputs' weighted sum for each input, None where an input was not used; writes no `.grad`."""
+    """The gradients of the outputs' weighted sum for each input, None where one was not used; writes no `.grad`."""
     if not outputs:
         raise ValueError("grad: no outputs given")
     for i, y in enumerate(outputs):

@@ -76,7 +76,7 @@ class Record:
 
 
 class Branch:
-    """One gradient branch of an op for one set of inputs that need gradients: the rule, and where its arguments lie."""
+    """One gradient branch of an op, for one set of inputs that need gradients: the rule and where its arguments lie."""
 
     __slots__ = ("at", "formula", "plain", "reads", "rule")
 
@@ -105,7 +105,7 @@ class Branch:
 
 
 class Plan:
-    """For one set of inputs that need gradients: which of [out, *saves, *inputs] are kept, and the branches that run."""
+    """For one set of inputs that need gradients: which of [out, *saves, *inputs] are kept, and which branches run."""
 
     __slots__ = ("branches", "inputs_kept", "keep", "keeps_out", "keeps_shapes")
 
@@ -144,7 +144,8 @@ class Op:
         `definitions()`, on arrays without a kernel, and what a recorded backward pass differentiates.
 
     saves: names of further arrays that forward returns behind its result, for rules to read.
-    promotes: operands are brought to one dtype first, all but the first `unpromoted`. views: the result may share the memory of the first input.
+    promotes: operands are brought to one dtype first, all but the first `unpromoted`.
+    views: the result may share the memory of the first input.
     differentiable: which outputs can carry a gradient, None for all.
     """
 
@@ -194,10 +195,12 @@ class Op:
         known = {"g", "need", "out", "position", "shapes", *cls.inputs, *cls.saves, *cls._static}
         known |= {f"{n}_{what}" for n in cls.inputs for what in ("shape", "dtype")}
         if unknown := [n for n in inspect.signature(rule).parameters if n not in known]:
-            raise TypeError(f"op {cls.name}: a rule reads {unknown}, which is no input, static argument or saved value")
+            raise TypeError(f"op {cls.name}: a rule reads {unknown}, no input, static argument or saved value")
 
     def __new__(cls, *inputs: Any, **static: Any) -> Any:
-        kind, lead, mask, bit, arrays = None, None, 0, 1, []
+        kind: Any = None
+        lead: Any = None
+        mask, bit, arrays = 0, 1, []
         for x in inputs:
             if isinstance(x, Variable):
                 if kind is None:
@@ -229,10 +232,7 @@ class Op:
         for name, default in cls._static.items():
             if name not in static:
                 static[name] = default
-        if cls._asks:
-            result = cls.forward(*arrays, recording=mask != 0, **static)
-        else:
-            result = cls.forward(*arrays, **static)
+        result = cls.forward(*arrays, recording=mask != 0, **static) if cls._asks else cls.forward(*arrays, **static)
         out, saved = (result[0], result[1:]) if cls.saves else (result, ())
         if cls.outputs:
             return cls._several(kind, mask, inputs, arrays, out, saved, static, mode)

@@ -569,7 +569,7 @@ class Tensor(Variable):
     def gather(self, dim: int, index_: Any) -> Tensor:
         """out[..., i, ...] = x[..., index[..., i, ...], ...] along `dim`; the other lengths are the index's."""
         axis = _axis(self, dim, "gather")
-        at = index_ if isinstance(index_, Variable) else Tensor(index_)
+        at = index_ if isinstance(index_, Tensor) else Tensor(index_)
         if at.ndim != self.ndim:
             raise ValueError(f"gather: index needs {self.ndim} axes like the input, it has shape {at.shape}")
         backend.check_ids(at.array, self.shape[axis], "gather")
@@ -673,7 +673,7 @@ def _rebuild(kind: type[Tensor], array: Any, requires_grad: bool, device: str) -
 
 def _axis(x: Variable, dim: int, what: str) -> int:
     n = x.array.ndim
-    if not isinstance(dim, int) and not hasattr(dim, "__index__"):
+    if not hasattr(dim, "__index__"):
         raise TypeError(f"{what}: dim must be an integer, got {dim!r}")
     if not -n <= dim < n:
         raise IndexError(f"{what}: dim {dim} is outside {-n} to {n - 1} of a tensor with shape {x.array.shape}")

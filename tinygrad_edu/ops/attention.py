@@ -17,7 +17,7 @@ def causal_mask(queries, keys, like):
 
 
 def attend(query, key, value, visible=None, *, is_causal, scale, dropout=None):
-    """P·V with P = softmax(Q·Kᵀ · scale) and hidden scores at −∞, as primitive ops; a query that sees nothing gives 0."""
+    """P·V with P = softmax(Q·Kᵀ · scale), hidden scores at −∞, as primitive ops; a query that sees nothing gives 0."""
     scores = Mul(Matmul(query, Transpose(key)), scale)  # [..., q, k]
     if is_causal:
         array = getattr(query, "array", query)

@@ -10,7 +10,7 @@ from tinygrad_edu.tape import Op
 
 
 class CrossEntropy(Op):
-    """{out} = −Σ_c q_c ln softmax({logits})_c for every row, q = 1 − {smoothing} at {target} + {smoothing} / V anywhere.
+    """{out} = −Σ_c q_c ln softmax({logits})_c row by row, q = 1 − {smoothing} at {target} + {smoothing} / V anywhere.
 
     Rows whose target is {ignore_index} give 0, and so does their gradient.
     """

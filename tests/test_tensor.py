@@ -1,0 +1,253 @@
+"""What a user holds: construction, dtypes beside numbers and arrays, Python's manners, conversion, creation."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinygrad_edu as tg
+from tinygrad_edu import backend
+
+
+class TestConstruction:
+    @pytest.mark.parametrize(
+        ("data", "dtype"),
+        [
+            (1.5, "float32"), ([1, 2], "int64"), ([[True]], "bool"), ([1, 2.5], "float32"), ([], "float32"),
+            (np.ones(2), "float64"), (np.ones(2, np.float32), "float32"), (np.array([1], np.int32), "int32"),
+            (np.float64(2), "float64"), (np.uint8(2), "uint8"),
+        ],
+    )  # fmt: skip
+    def test_dtype(self, data: Any, dtype: str) -> None:
+        assert tg.Tensor(data).dtype == dtype
+
+    def test_memory_is_its_own_and_writable(self) -> None:
+        source = np.ones(3, np.float32)
+        source.flags.writeable = False
+        t = tg.Tensor(source)
+        assert not np.shares_memory(t.array, source)
+        assert t.array.flags.writeable
+        t.fill_(2)
+        assert source[0] == 1
+        view = np.ones((2, 4), np.float32)[:, ::2]
+        assert not np.shares_memory(tg.Tensor(view).array, view)
+
+    @pytest.mark.parametrize(
+        ("make", "error", "message"),
+        [
+            (lambda: tg.Tensor([[1], [1, 2]]), ValueError, "no rectangular array"),
+            (lambda: tg.Tensor(["a"]), TypeError, "holds no numbers"),
+            (lambda: tg.Tensor([1, 2], requires_grad=True), TypeError, "only floating tensors have gradients.*int64"),
+            (lambda: tg.Tensor([True]).requires_grad_(), TypeError, "only floating tensors have gradients"),
+            (lambda: tg.Tensor([1.0], dtype="float99"), TypeError, "dtype 'float99' is unknown"),
+            (lambda: tg.Tensor([1.0], device="gpu"), ValueError, "device 'gpu' is unknown; use 'cpu', 'cuda'"),
+            (lambda: tg.Tensor([1.0], device="cuda:x"), ValueError, "is unknown"),
+        ],
+    )
+    def test_errors(self, make: Any, error: type[Exception], message: str) -> None:
+        with pytest.raises(error, match=message):
+            make()
+
+    def test_cuda_says_what_is_missing(self) -> None:
+        try:
+            import cupy
+
+            cupy.cuda.runtime.getDeviceCount()
+            pytest.skip("a GPU is here")
+        except Exception:  # no CuPy, or no driver under it: both are answered below
+            pass
+        with pytest.raises(ValueError, match=r"needs CuPy, which is not installed|needs an NVIDIA GPU"):
+            tg.zeros(1, device="cuda")
+
+
+class TestDtypes:
+    @pytest.mark.parametrize(
+        "other", [2, 2.5, True, np.float64(0.5), np.sqrt(64), np.array(1.0), np.ones(2), np.int64(3), np.arange(2)]
+    )
+    def test_nothing_widens_a_float32(self, other: Any) -> None:
+        h = tg.ones(2, requires_grad=True)
+        for y in (h * other, other * h, h + other, other - h, h / other, other / (h + 1), h**2, tg.maximum(h, other)):
+            assert isinstance(y, tg.Tensor)
+            assert y.dtype == np.float32
+        (g,) = tg.grad((h * other).sum(), h)
+        assert g.dtype == np.float32
+
+    def test_tensors_promote_as_in_pytorch(self) -> None:
+        i, f, d, b = tg.arange(2), tg.ones(2), tg.ones(2, dtype="float64"), tg.tensor([True, False])
+        scalar = tg.tensor(np.float64(2.0))
+        assert (i + f).dtype == np.float32
+        assert (f + d).dtype == np.float64
+        assert (f * scalar).dtype == np.float32
+        assert (i * scalar).dtype == np.float64
+        assert (i + 1).dtype == np.int64
+        assert (i * 1.5).dtype == np.float32
+        assert (b + b).dtype == np.bool_
+        assert (b * 2).dtype == np.int64
+        assert (i / i.sum()).dtype == np.float32
+        assert tg.where(b, f, 0.0).dtype == np.float32
+        assert tg.where(b, 1.0, i).dtype == np.float32
+
+    def test_gradients_come_back_in_the_inputs_dtype(self) -> None:
+        f, d = tg.ones(2, requires_grad=True), tg.Tensor(np.ones(2), requires_grad=True)
+        gf, gd = tg.grad((f * d).sum(), [f, d])
+        assert (gf.dtype, gd.dtype) == (np.float32, np.float64)
+
+    def test_small_unsigned_integers_do_not_wrap_in_a_loss(self) -> None:
+        p, q = (tg.Tensor(np.array([v], np.uint8)) for v in (5, 7))
+        assert ((p.float() - q.float()) ** 2).item() == 4.0
+
+    @pytest.mark.parametrize("left", [np.float64(3), np.array([10.0, 20.0]), np.ones((2, 2))])
+    def test_numpy_on_the_left_leaves_the_op_to_the_tensor(self, left: Any) -> None:
+        t = tg.Tensor([1.0, 2.0], requires_grad=True)
+        for y in (left * t, left - t, left / t, left + t, *((left @ t,) if np.ndim(left) else ())):
+            assert type(y) is tg.Tensor
+            assert y.requires_grad
+        assert (np.float64(3) * t).sum().item() + (np.array([10.0, 20.0]) * t).sum().item() == 59
+
+
+class TestManners:
+    def test_repr(self) -> None:
+        x = tg.Tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+        assert repr(x) == "tensor([[1., 2.],\n        [3., 4.]], requires_grad=True)"
+        assert repr(x.sum()) == "tensor(10., grad_fn=<sum>)"
+        assert repr(tg.Tensor(np.ones(1))) == "tensor([1.], dtype=float64)"
+        assert repr(tg.zeros(0)) == "tensor([])"
+
+    def test_python_protocols(self) -> None:
+        x = tg.Tensor([1.0, 2.0, 3.0])
+        assert len(x) == 3
+        assert [float(v) for v in x] == [1.0, 2.0, 3.0]
+        assert bool(x[0]) is True
+        assert int(x[1]) == 2
+        assert [10, 20, 30][tg.tensor(1)] == 20
+        assert x.tolist() == [1.0, 2.0, 3.0]
+        assert np.asarray(x).sum() == 6
+        assert x.size() == (3,)
+        assert x.size(0) == 3
+        assert x.numel() == 3
+        assert x.dim() == 1
+        assert (x == x) is not True
+        assert (x == x).all()
+        assert (x != None) is True  # noqa: E711
+        assert x in {x}
+        for call, error in (
+            (lambda: len(x[0]), TypeError), (lambda: iter(x[0]), TypeError), (lambda: bool(x), ValueError),
+            (x.item, ValueError), (lambda: [1][x], TypeError), (lambda: ~x, TypeError),
+        ):  # fmt: skip
+            with pytest.raises(error):
+                call()
+
+    def test_numpy_refuses_to_lose_gradients(self) -> None:
+        x = tg.ones(2, requires_grad=True)
+        with pytest.raises(RuntimeError, match=r"x\.detach\(\)\.numpy\(\)"):
+            x.numpy()
+        assert np.shares_memory(x.detach().numpy(), x.array)
+
+    def test_copies_and_pickles(self) -> None:
+        x = tg.Tensor([1.0, 2.0], requires_grad=True)
+        (x * x).sum().backward()
+        twin = copy.deepcopy(x)
+        assert twin.requires_grad
+        assert twin.grad is not None
+        assert twin.grad.tolist() == [2.0, 4.0]
+        assert not np.shares_memory(twin.array, x.array)
+        back = pickle.loads(pickle.dumps(x))
+        assert back.requires_grad
+        assert back.tolist() == [1.0, 2.0]
+        for act in (copy.deepcopy, pickle.dumps):
+            with pytest.raises(RuntimeError):
+                act(x * 2)
+
+    def test_data_and_grad_are_tensors(self) -> None:
+        x = tg.Tensor([1.0, 2.0], requires_grad=True)
+        assert isinstance(x.data, tg.Tensor)
+        assert not x.data.requires_grad
+        x.data = tg.Tensor([5.0, 6.0])
+        assert x.tolist() == [5.0, 6.0]
+        x.grad = tg.ones(2)
+        assert isinstance(x.grad, tg.Tensor)
+        with pytest.raises(ValueError, match=r"grad: .*\(2,\); got \(3,\)"):
+            x.grad = tg.ones(3)
+        with pytest.raises(ValueError, match="data: new values"):
+            x.data = tg.ones(3)
+
+    def test_in_place(self) -> None:
+        x = tg.zeros(2, 3)
+        x[0] = tg.ones(3)
+        x[:, 1] = 5
+        assert x.tolist() == [[1, 5, 1], [0, 5, 0]]
+        assert x.copy_([1.0, 2.0, 3.0]) is x
+        assert x.zero_().tolist() == [[0] * 3] * 2
+
+    def test_leaves(self) -> None:
+        x = tg.ones(1, requires_grad=True)
+        assert x.is_leaf
+        assert not (x * 2).is_leaf
+        with pytest.raises(RuntimeError, match="detach"):
+            (x * 2).requires_grad_(False)
+        assert not x.detach().requires_grad
+
+
+class TestConversion:
+    def test_to(self) -> None:
+        x = tg.ones(2)
+        assert x.to(tg.float32) is x
+        assert x.to("cpu") is x
+        assert x.to(tg.float64).dtype == x.double().dtype == np.float64
+        assert x.to("cpu", tg.int64).dtype == x.long().dtype == np.int64
+        assert x.to(tg.tensor(1)).dtype == np.int64
+        assert x.bool().dtype == np.bool_
+        assert x.device == "cpu"
+
+    def test_dtype_names(self) -> None:
+        assert backend.dtype_of(float) == np.float32
+        assert backend.dtype_of(int) == np.int64
+        with pytest.raises(TypeError, match="holds no numbers"):
+            backend.dtype_of("U3")
+
+
+class TestCreation:
+    def test_values(self) -> None:
+        assert tg.zeros(2, 1).tolist() == [[0.0], [0.0]]
+        assert tg.ones((2,)).tolist() == [1.0, 1.0]
+        assert tg.full((2,), 7).dtype == np.int64
+        assert tg.full((2,), 7.0).dtype == np.float32
+        assert tg.arange(1, 7, 2).tolist() == [1, 3, 5]
+        assert tg.arange(0.0, 1.0, 0.5).dtype == np.float32
+        assert tg.zeros_like(tg.ones(2, dtype="float64")).dtype == np.float64
+        assert tg.empty(3).shape == (3,)
+
+    def test_random_streams(self) -> None:
+        tg.manual_seed(1)
+        a = tg.randn(3), tg.rand(3), tg.randint(0, 9, (3,))
+        tg.manual_seed(1)
+        b = tg.randn(3), tg.rand(3), tg.randint(0, 9, (3,))
+        assert all((x == y).all() for x, y in zip(a, b, strict=True))
+        assert a[0].dtype == np.float32
+        assert a[2].dtype == np.int64
+        g = tg.Generator(5)
+        tg.randn(2, generator=g)
+        state = g.get_state()
+        assert state == {"seed": 5, "count": 1}
+        first = tg.rand(4, generator=g)
+        g.set_state(state)
+        assert (tg.rand(4, generator=g) == first).all()
+        assert not (tg.rand(4, generator=g) == first).any()
+
+    @pytest.mark.parametrize("seed", [-1, 2**64, 1.5, True, "1"])
+    def test_bad_seeds(self, seed: Any) -> None:
+        with pytest.raises((ValueError, TypeError), match="seed must"):
+            tg.manual_seed(seed)
+
+    def test_normal_has_its_moments(self) -> None:
+        x = tg.randn(100, 100, generator=tg.Generator(0)).array
+        assert abs(x.mean()) < 0.03
+        assert abs(x.std() - 1) < 0.03
+        u = tg.zeros(10_000).uniform_(-1, 3, tg.Generator(0)).array
+        assert u.min() >= -1
+        assert u.max() < 3
+        assert abs(u.mean() - 1) < 0.05
