@@ -1,0 +1,194 @@
+"""The gradients of one batch, computed by several threads at once, each on its share of the samples."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tinygrad_edu import random
+from tinygrad_edu.buffers import empty
+from tinygrad_edu.modes import thread
+from tinygrad_edu.parallel.blas import BlasThreads
+from tinygrad_edu.parallel.workers import Workers
+from tinygrad_edu.reverse import deliver, differentiate, seed_for
+
+Gradients = dict[int, tuple[Any, Any]]  # id of a leaf -> the leaf, and an array
+
+
+class _Share(NamedTuple):
+    """What one thread found: the summed loss, the labels it counted, the gradient of the sum for each leaf, and the
+    random stream as it left it."""
+
+    loss: float
+    labels: int
+    gradients: Gradients
+    generator: random.Generator
+
+
+class Shards:
+    """One step as shards over threads: each takes samples of the batch, with a tape and gradients of its own.
+
+    A matrix product is split over threads well only where it is large, everything else in a step not at all; a share
+    of the batch is split as a whole. So every thread here computes its products alone (one BLAS thread), and the
+    gradients are added at the end. The result does not depend on n beyond rounding: dropout goes by a sample's index
+    in the whole batch.
+
+    n: the number of threads, the caller's among them; None for the processor cores this process may use. A batch with
+    fewer samples than n makes fewer shards; one shard leaves all BLAS threads to its products. The number of BLAS
+    threads belongs to the process: inside the `with` block it is 1 for everybody, afterwards what it was.
+
+    Raises ValueError for n below 1, RuntimeError where it is used outside its `with` block.
+
+    >>> import numpy as np, tinygrad_edu as tg
+    >>> class Mean:
+    ...     def __init__(self):
+    ...         self.w = tg.tensor(0.0, requires_grad=True)
+    ...     def loss(self, batch):
+    ...         return ((self.w - tg.tensor(batch[0])) ** 2).sum(), len(batch[0])
+    >>> model = Mean()
+    >>> with Shards(2) as shards:
+    ...     shards.backward(model, (np.array([1.0, 2.0, 6.0], np.float32),))
+    (41.0, 3)
+    >>> model.w.grad
+    tensor(-6.)
+    """
+
+    def __init__(self, n: int | None = None) -> None:
+        if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1):
+            raise ValueError(f"Shards: n is {n!r}; it counts threads, so give 1 or more, or None for one per core")
+        self.n = _cores() if n is None else int(n)
+        self._workers: Workers | None = None
+        self._blas: BlasThreads | None = None
+
+    def __enter__(self) -> Shards:
+        if self._workers is not None:
+            raise RuntimeError("Shards: already entered; make another object for another `with` block")
+        if self.n > 1:
+            self._blas = BlasThreads()
+            self._blas.limit(1)
+        self._workers = Workers(self.n)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._workers is not None:
+            self._workers.close()
+        if self._blas is not None:
+            self._blas.restore()
+        self._workers = self._blas = None
+
+    def backward(self, model: Any, batch: Any) -> tuple[float, int]:
+        """Add the gradients of the batch's mean loss to `.grad` of every leaf, and return (summed loss, count).
+
+        model: `model.loss(batch)` gives (sum, count), a Tensor of one element and the number of labels in it. batch: a
+        tuple, named or not, of arrays, Tensors or lists with samples on axis 0, all as many; numbers and None in it go
+        to every shard. The mean is the sum over all shards by their common count; where no label counts, no `.grad`
+        changes.
+
+        ValueError for parts of different lengths or without samples, TypeError for a batch that is no tuple. Where
+        `model.loss` or a rule raises in one shard, all shards are waited for, no `.grad` has changed, and that
+        exception is raised.
+        """
+        workers = self._workers
+        if workers is None:
+            raise RuntimeError("Shards: backward works inside the block: `with Shards() as shards: ...`")
+        samples = _samples(batch)
+        mode = thread.mode
+        count = min(self.n, samples) if mode.trace is None else 1  # a trace is told of ops in one order
+        edges = [samples * i // count for i in range(count + 1)]
+        if self._blas is not None:
+            self._blas.limit(1 if count > 1 else self.n)
+        state = random.current().get_state()
+
+        def share(i: int) -> _Share:
+            before = thread.mode
+            generator = random.Generator()
+            generator.set_state(state)
+            thread.mode = replace(mode, generator=generator, first_sample=mode.first_sample + edges[i])
+            try:
+                part = batch if count == 1 else _part(batch, edges[i], edges[i + 1])
+                return _Share(*_loss_and_gradients(model, part), generator)
+            finally:
+                thread.mode = before
+
+        shares = workers.run(share, count)
+        random.current().set_state(shares[0].generator.get_state())
+        labels = sum(s.labels for s in shares)
+        if labels:
+            self._deliver(workers, [s.gradients for s in shares if s.labels], labels)
+        return sum(s.loss for s in shares), labels
+
+    def _deliver(self, workers: Workers, tables: list[Gradients], labels: int) -> None:
+        """Add Σ_shards gradient / labels to each leaf's `.grad`; the sums are shared out over the threads too."""
+        holders = {key: holder for table in tables for key, (holder, _) in table.items()}
+        keys = sorted(holders, key=lambda key: -holders[key].array.size)
+        parts = min(self.n, len(keys)) or 1
+
+        def means(i: int) -> list[tuple[int, Any]]:
+            return [(key, _mean([t[key][1] for t in tables if key in t], labels)) for key in keys[i::parts]]
+
+        for found in workers.run(means, parts):
+            for key, gradient in found:
+                deliver(holders[key], gradient, True)
+
+
+def _loss_and_gradients(model: Any, batch: Any) -> tuple[float, int, Gradients]:
+    loss, count = model.loss(batch)
+    if not count:
+        return loss.item(), 0, {}
+    if not loss.requires_grad:
+        raise RuntimeError("Shards.backward: the loss needs no gradient: nothing it came from has requires_grad=True")
+    found = differentiate([loss], [seed_for(loss, None, "Shards.backward")])
+    gradients = {
+        id(a.holder): (a.holder, getattr(a.gradient, "array", a.gradient))
+        for a in found.values()
+        if a.holder is not None
+    }
+    return loss.item(), count, gradients
+
+
+def _mean(parts: list[Any], labels: int) -> Any:
+    """Σ parts / labels in memory of its own."""
+    if not isinstance(parts[0], np.ndarray):
+        return sum(parts[1:], parts[0]) * (1 / labels)
+    total = empty(parts[0].shape, parts[0].dtype)
+    if len(parts) == 1:
+        return np.multiply(parts[0], 1 / labels, out=total)
+    np.add(parts[0], parts[1], out=total)
+    for part in parts[2:]:
+        total += part
+    total *= 1 / labels
+    return total
+
+
+def _samples(batch: Any) -> int:
+    """How many samples a batch has."""
+    if not isinstance(batch, tuple):
+        raise TypeError(f"Shards.backward: the batch is a {type(batch).__name__}; give a tuple such as (ids, labels)")
+    lengths = [len(part) for part in batch if _has_samples(part)]
+    if not lengths or min(lengths) == 0:
+        raise ValueError("Shards.backward: the batch has no samples; give arrays with one or more rows on axis 0")
+    if min(lengths) != max(lengths):
+        raise ValueError(
+            f"Shards.backward: the parts of the batch have {lengths} samples on axis 0; give the same number in each"
+        )
+    return lengths[0]
+
+
+def _has_samples(part: Any) -> bool:
+    return bool(part.shape) if hasattr(part, "shape") else isinstance(part, list | tuple)
+
+
+def _part(batch: Any, start: int, stop: int) -> Any:
+    """Samples start..stop of a batch, as a tuple of the batch's kind."""
+    parts = [part[start:stop] if _has_samples(part) else part for part in batch]
+    return type(batch)(*parts) if hasattr(batch, "_fields") else tuple(parts)
+
+
+def _cores() -> int:
+    """The processor cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
