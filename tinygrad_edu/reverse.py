@@ -99,7 +99,13 @@ def differentiate(
             for at, d in _branches(r, gs if r.op.outputs else gs[0], kind, create, trace):
                 source, index = r.inputs[at]  # type: ignore[misc]
                 if d is not None and (wanted is None or _leads(source, index, found, wanted)):
-                    table.add(source, index, _fitted(d, source, index))
+                    if trace is None:
+                        d = _fitted(d, source, index)
+                    else:
+                        with trace.branch(r, at):
+                            d = _fitted(d, source, index)
+                        trace.arrived(r, at, d)
+                    table.add(source, index, d)
                 if waiting and isinstance(source, Variable):
                     waiting[id(source)] -= 1
                     if not waiting[id(source)] and leaf_ready:
@@ -192,8 +198,6 @@ def _branches(r: Record, g: Any, kind: type[Variable], create: bool, trace: Any)
             results.append((branch.at, d))
     if trace is not None:
         results = [(at, wrap(kind, d) if backend.is_array(d) else d) for at, d in results]
-        for at, d in results:
-            trace.arrived(r, at, d)
     return results
 
 
