@@ -490,19 +490,19 @@ class TestValues:
         assert tg.tensor([-1000.0, 0.0, 1000.0]).sigmoid().tolist() == [0.0, 0.5, 1.0]
 
     @pytest.mark.parametrize(
-        ("logits", "target", "value", "gradient"),
+        ("logits", "target", "value", "slope"),
         [
             ([1e8, 1e8], 1, math.log(2), [0.5, -0.5]),
             ([-40.0, 40.0], 0, 80.0, [-1.0, 1.0]),
             ([1000.0, 0.0, 0.0], 0, 0.0, [0.0, 0.0, 0.0]),
         ],
     )
-    def test_cross_entropy_of_large_logits(self, logits: Any, target: int, value: float, gradient: Any) -> None:
+    def test_cross_entropy_of_large_logits(self, logits: Any, target: int, value: float, slope: Any) -> None:
         x = tg.Tensor([logits], requires_grad=True)
         y = F.cross_entropy(x, [target])
         y.backward()
         assert math.isclose(y.item(), value, rel_tol=1e-6)
-        np.testing.assert_allclose(gradient(x), np.array([gradient]), atol=1e-7)
+        np.testing.assert_allclose(gradient(x), np.array([slope]), atol=1e-7)
 
     def test_softmax_with_any_upstream(self) -> None:
         x = tg.Tensor(np.array([0.0, math.log(3)]), requires_grad=True)
@@ -539,7 +539,7 @@ class TestValues:
         for n in (3, 2, 3):
             zero = tg.zeros(n, 2)
             out = F.scaled_dot_product_attention(zero, zero, v[:n], np.tri(n, dtype=bool))
-            np.testing.assert_allclose(out.array, np.array([[1.0], np.array([2.0], [4.0]])[:n]))
+            np.testing.assert_allclose(out.array, np.array([[1.0], [2.0], [4.0]])[:n])
 
 
 class TestBadInput:

@@ -169,8 +169,8 @@ def softmax(input: Any, dim: int) -> Tensor:
 def log_softmax(input: Any, dim: int) -> Tensor:
     """y = x − ln Σ exp x along `dim`, finite for logits of any size.
 
-    >>> log_softmax([0.0, 0.0], dim=0).numpy().round(4).tolist()
-    [-0.6931000232696533, -0.6931000232696533]
+    >>> log_softmax([0.0, 0.0], dim=0)
+    tensor([-0.6931472, -0.6931472])
     """
     x = _floating(input, "log_softmax: input")
     return activation.LogSoftmax(x, axis=_axis(x, dim, "log_softmax"))
