@@ -1,0 +1,182 @@
+"""GPT and bigram against the same models in PyTorch: logits, loss, every gradient, ten steps of training."""
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import tinygrad_edu as tg
+from models import GPT, Bigram, BigramConfig, GPTConfig
+from tinygrad_edu import nn, optim
+
+CONFIG = GPTConfig(vocab_size=13, block_size=12, layers=3, heads=4, width=32)
+CLOSE = {"float32": 1e-5, "float64": 1e-10}
+
+
+class TorchAttention(torch.nn.Module):
+    def __init__(self, c: GPTConfig) -> None:
+        super().__init__()
+        self.heads = c.heads
+        self.qkv = torch.nn.Linear(c.width, 3 * c.width, bias=c.bias)
+        self.output = torch.nn.Linear(c.width, c.width, bias=c.bias)
+
+    def forward(self, x: Any) -> Any:
+        B, T, D = x.shape
+        q, k, v = (s.view(B, T, self.heads, -1).transpose(1, 2) for s in self.qkv(x).split(D, dim=-1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(D // self.heads)
+        hidden = torch.ones(T, T, dtype=torch.bool).triu(1)
+        weights = scores.masked_fill(hidden, float("-inf")).softmax(dim=-1)
+        return self.output((weights @ v).transpose(1, 2).reshape(B, T, D))
+
+
+class TorchFeedForward(torch.nn.Module):
+    def __init__(self, c: GPTConfig) -> None:
+        super().__init__()
+        self.up = torch.nn.Linear(c.width, 4 * c.width, bias=c.bias)
+        self.down = torch.nn.Linear(4 * c.width, c.width, bias=c.bias)
+
+    def forward(self, x: Any) -> Any:
+        return self.down(torch.nn.functional.gelu(self.up(x), approximate="tanh"))
+
+
+class TorchBlock(torch.nn.Module):
+    def __init__(self, c: GPTConfig) -> None:
+        super().__init__()
+        self.attention_norm = torch.nn.LayerNorm(c.width, bias=c.bias)
+        self.attention = TorchAttention(c)
+        self.feed_forward_norm = torch.nn.LayerNorm(c.width, bias=c.bias)
+        self.feed_forward = TorchFeedForward(c)
+
+    def forward(self, x: Any) -> Any:
+        x = x + self.attention(self.attention_norm(x))
+        return x + self.feed_forward(self.feed_forward_norm(x))
+
+
+class TorchGPT(torch.nn.Module):
+    def __init__(self, c: GPTConfig) -> None:
+        super().__init__()
+        self.token = torch.nn.Embedding(c.vocab_size, c.width)
+        self.position = torch.nn.Embedding(c.block_size, c.width)
+        self.blocks = torch.nn.ModuleList(TorchBlock(c) for _ in range(c.layers))
+        self.norm = torch.nn.LayerNorm(c.width, bias=c.bias)
+        self.head = torch.nn.Linear(c.width, c.vocab_size, bias=False)
+        if c.tied:
+            self.head.weight = self.token.weight
+
+    def forward(self, ids: Any) -> Any:
+        x = self.token(ids) + self.position(torch.arange(ids.shape[1]))
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+
+def gpt_pair(dtype: str, **changes: Any) -> tuple[Any, Any]:
+    """Our model with weights large enough that every gradient counts, and PyTorch's with the same."""
+    tg.manual_seed(0)
+    config = dataclasses.replace(CONFIG, **changes)
+    ours = GPT(config).to(getattr(tg, dtype))
+    for name, p in ours.named_parameters():
+        nn.init.normal_(p, mean=1.0 if "norm.weight" in name else 0.0, std=0.2)
+    return ours, same_weights(ours, TorchGPT(config).to(getattr(torch, dtype)))
+
+
+def same_weights(ours: nn.Module, theirs: Any) -> Any:
+    theirs.load_state_dict({name: torch.tensor(p.numpy()) for name, p in ours.state_dict().items()})
+    return theirs
+
+
+def batch(seed: int = 0, B: int = 3, T: int = 12, V: int = 13) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    ids, labels = random.integers(0, V, (B, T)), random.integers(0, V, (B, T))
+    labels[random.random((B, T)) < 0.2] = -100
+    return ids, labels
+
+
+def torch_loss(model: Any, ids: np.ndarray, labels: np.ndarray) -> Any:
+    logits = model(torch.tensor(ids))
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), torch.tensor(labels).flatten())
+
+
+def compare(ours: Any, theirs: Any, close: float) -> None:
+    ids, labels = batch()
+    assert np.allclose(ours(ids).detach().numpy(), theirs(torch.tensor(ids)).detach().numpy(), rtol=close, atol=close)
+    total, count = ours.loss((ids, labels))
+    loss = total / count
+    expected = torch_loss(theirs, ids, labels)
+    assert loss.item() == pytest.approx(expected.item(), rel=close, abs=close)
+    loss.backward()
+    expected.backward()
+    gradients = {name: p.grad for name, p in theirs.named_parameters()}
+    assert gradients.keys() == {name for name, _ in ours.named_parameters()}
+    for name, p in ours.named_parameters():
+        g = gradients[name].numpy()
+        assert abs(g).max() > 0, name
+        assert np.allclose(p.grad.numpy(), g, rtol=close, atol=close), name
+
+
+@pytest.mark.parametrize("dtype", CLOSE)
+@pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
+@pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
+def test_gpt(dtype: str, tied: bool, bias: bool) -> None:
+    compare(*gpt_pair(dtype, tied=tied, bias=bias), CLOSE[dtype])
+
+
+@pytest.mark.parametrize("dtype", CLOSE)
+def test_gpt_of_the_cpu_run(dtype: str) -> None:
+    """The shape that is trained in the demonstration, with its own first weights."""
+    tg.manual_seed(1)
+    config = GPTConfig(vocab_size=13)
+    ours = GPT(config).to(getattr(tg, dtype))
+    compare(ours, same_weights(ours, TorchGPT(config).to(getattr(torch, dtype))), CLOSE[dtype])
+
+
+@pytest.mark.parametrize("dtype", CLOSE)
+def test_bigram(dtype: str) -> None:
+    tg.manual_seed(0)
+    ours = Bigram(BigramConfig(13)).to(getattr(tg, dtype))
+    nn.init.normal_(ours.table.weight)
+    theirs = torch.nn.Sequential()
+    theirs.add_module("table", torch.nn.Embedding(13, 13, dtype=getattr(torch, dtype)))
+    compare(ours, same_weights(ours, theirs), CLOSE[dtype])
+
+
+@pytest.mark.parametrize("dtype", CLOSE)
+def test_ten_steps_of_training(dtype: str) -> None:
+    """Decay groups, warm-up and cosine, clipping: the same losses, norms and weights all the way."""
+    ours, theirs = gpt_pair(dtype, bias=True)
+    options: dict[str, Any] = {"lr": 1e-2, "betas": (0.9, 0.99), "eps": 1e-8}
+    adamw = optim.AdamW(optim.decay_groups(ours, 0.1), **options)
+    plan = optim.WarmupCosine(adamw, warmup_steps=3, total_steps=8, min_lr=1e-3)
+    decayed = [p for p in theirs.parameters() if p.dim() >= 2]
+    plain = [p for p in theirs.parameters() if p.dim() < 2]
+    other = torch.optim.AdamW(
+        [{"params": decayed, "weight_decay": 0.1}, {"params": plain, "weight_decay": 0.0}], **options
+    )
+    close = CLOSE[dtype]
+    losses = []
+    for _ in range(10):
+        ids, labels = batch()
+        total, count = ours.loss((ids, labels))
+        loss, expected = total / count, torch_loss(theirs, ids, labels)
+        assert loss.item() == pytest.approx(expected.item(), rel=close)
+        losses.append(loss.item())
+        adamw.zero_grad()
+        other.zero_grad()
+        loss.backward()
+        expected.backward()
+        norm = nn.utils.clip_grad_norm_(ours.parameters(), 1.0)
+        theirs_norm = torch.nn.utils.clip_grad_norm_(theirs.parameters(), 1.0)
+        assert norm.item() == pytest.approx(theirs_norm.item(), rel=close)
+        for group in other.param_groups:
+            group["lr"] = plan.get_last_lr()[0]
+        adamw.step()
+        other.step()
+        plan.step()
+    assert losses[-1] < losses[0] - 0.5
+    if dtype == "float64":
+        for name, p in theirs.named_parameters():
+            mine = dict(ours.named_parameters())[name].array
+            assert np.allclose(mine, p.detach().numpy(), rtol=0, atol=1e-10), name
