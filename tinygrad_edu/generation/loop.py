@@ -81,6 +81,8 @@ def _columns(
 ) -> Iterator[np.ndarray]:
     if tokens < 0:
         raise ValueError(f"tokens is {tokens}; it must be 0 or more")
+    if isinstance(seed, int) and seed < 0:
+        raise ValueError(f"seed is {seed}; it must be 0 or more")
     check_sampling(options["temperature"], options["top_k"], options["top_p"])
     return _drawn(model, ids, tokens, options, np.random.default_rng(seed), stop, pad)
 

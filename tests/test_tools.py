@@ -1,0 +1,503 @@
+"""The programs train and generate as a user runs them: what they write, what they refuse, how they stop and go on."""
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from tinygrad_edu.training import load_checkpoint, read_metrics, save_checkpoint
+from tools import cli, generate, train
+
+ROOT = Path(__file__).resolve().parent.parent
+TEXT = "The quick brown fox jumps over the lazy dog.\n" * 30
+SMALL = ["--steps", "6", "--batch-size", "4", "--block-size", "8", "--layers", "1", "--heads", "2", "--width", "16"]
+
+
+def program(tool: str, *arguments: object, check: bool = False) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", f"tools.{tool}", *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, check=check, text=True, encoding="utf-8", timeout=120)
+
+
+def here(tool: Any, *arguments: object) -> int:
+    """Run a tool in this process: faster, and monkeypatches reach it."""
+    return cli.run(tool.__name__.rpartition(".")[2], tool.main, [str(a) for a in arguments])
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("text") / "fox.txt"
+    path.write_text(TEXT, encoding="utf-8", newline="")
+    return path
+
+
+@pytest.fixture(scope="module")
+def trained(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of a GPT; tests copy what they change."""
+    folder = tmp_path_factory.mktemp("trained") / "gpt"
+    program("train", "gpt", "--data", text, "--out", folder, *SMALL, "--dropout", "0.1", "--tied", "False", check=True)
+    return folder
+
+
+@pytest.fixture
+def copied(trained: Path, tmp_path: Path) -> Path:
+    folder = tmp_path / "copy"
+    folder.mkdir()
+    for path in trained.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    return folder
+
+
+# a run
+
+
+def test_a_run_leaves_its_files(trained: Path) -> None:
+    assert sorted(os.listdir(trained)) == [
+        "config.json",
+        "loss.png",
+        "loss.svg",
+        "metrics.jsonl",
+        "model.safetensors",
+        "state.json",
+        "state.safetensors",
+        "tokenizer.json",
+    ]
+    metrics = read_metrics(trained / "metrics.jsonl")
+    assert [m.step for m in metrics] == [6]
+    assert metrics[-1].tokens == 6 * 4 * 8
+    assert metrics[-1].val_loss is not None
+    assert load_checkpoint(trained).config["tied"] is False
+    assert "head.weight" in load_file(trained / "model.safetensors")
+
+
+def test_the_last_lines_say_where_things_are_and_what_to_do(text: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    found = program("train", "bigram", "--preset", "tiny", "--steps", 3, "--data", text, "--out", out)
+    assert found.returncode == 0
+    assert found.stderr == ""
+    assert f"files in {out}" in found.stdout
+    last = found.stdout.splitlines()[-1]
+    assert last == f"sample: python -m tools.generate {out} --prompt The"
+    again = program("generate", out, "--prompt", "The", "--tokens", 5)
+    assert again.returncode == 0
+    assert again.stdout.startswith("The")
+    assert len(again.stdout) == len("The") + 5 + 1
+
+
+def test_plain_lines_where_there_is_no_terminal(text: Path, tmp_path: Path) -> None:
+    found = program("train", "bigram", "--steps", 40, "--data", text, "--out", tmp_path / "run")
+    lines = [line for line in found.stdout.splitlines() if line.startswith("step ")]
+    assert len(lines) == 20
+    assert all("tokens/s" in line and "left" in line for line in lines)
+    assert "validation" in lines[-1]
+    assert "\x1b" not in found.stdout
+
+
+def test_equal_runs_write_equal_files(text: Path, tmp_path: Path) -> None:
+    for name in "ab":
+        assert here(train, "bigram", "--steps", 3, "--data", text, "--out", tmp_path / name, "--log-every", 1) == 0
+    for name in ("model.safetensors", "tokenizer.json", "state.safetensors", "loss.png", "loss.svg"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
+
+
+def test_without_out_each_run_gets_a_folder_of_its_own(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        assert here(train, "bigram", "--steps", 1, "--data", text) == 0
+    assert sorted(os.listdir("runs")) == ["bigram", "bigram-2"]
+
+
+def test_a_run_is_replaced_only_on_request(copied: Path, text: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = {path.name: path.read_bytes() for path in copied.iterdir()}
+    options = ["bigram", "--steps", 1, "--data", text, "--out", copied]
+    assert here(train, *options) == 2
+    assert "--overwrite" in capsys.readouterr().err
+    assert before == {path.name: path.read_bytes() for path in copied.iterdir()}
+    assert here(train, *options, "--overwrite") == 0
+    assert load_checkpoint(copied).model == "bigram"
+
+
+def test_the_best_weights_are_kept_on_request(text: Path, tmp_path: Path) -> None:
+    options = ["--steps", 4, "--eval-every", 1, "--data", text, "--out", tmp_path / "run", "--keep-best"]
+    assert here(train, "bigram", *options) == 0
+    assert load_checkpoint(tmp_path / "run" / "best").model == "bigram"
+    assert here(generate, tmp_path / "run" / "best", "--tokens", 1) == 0
+
+
+# options
+
+
+@pytest.mark.parametrize(
+    ("words", "tied"),
+    [
+        ("--tied False", False),
+        ("--tied 0", False),
+        ("--tied no", False),
+        ("--no-tied", False),
+        ("--tied", True),
+        ("--tied True", True),
+        ("--tied=no", False),
+        ("", True),
+    ],
+)
+def test_booleans(words: str, tied: bool) -> None:
+    assert train.understand(["gpt", *words.split()]).model["tied"] is tied
+
+
+def test_a_preset_gives_defaults_and_options_win() -> None:
+    plan = train.understand(["gpt", "--preset", "nano-cpu", "--lr", "0.5", "--layers=2"])
+    assert dataclasses.asdict(plan.training) | plan.model == dataclasses.asdict(plan.training) | {
+        "lr": 0.5,
+        "steps": 2000,
+        "batch_size": 12,
+        "block_size": 64,
+        "min_lr": 1e-4,
+        "warmup": 100,
+        "betas": (0.9, 0.99),
+        "weight_decay": 0.1,
+        "clip": 1.0,
+        "val_fraction": 0.1,
+        "layers": 2,
+        "heads": 4,
+        "width": 128,
+        "dropout": 0.0,
+        "bias": False,
+        "tied": True,
+    }
+
+
+@pytest.mark.parametrize("model", ["bigram", "gpt"])
+def test_help_explains_every_option(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        train.main([model, "--help"])
+    assert stopped.value.code == 0
+    shown = capsys.readouterr().out
+    options = [line for line in shown.splitlines() if line.startswith("  --")]
+    assert len(options) > 20
+    for name in ("--val-fraction", "--resume", "--device", "--preset"):
+        assert name in shown
+    assert ("--heads" in shown) == (model == "gpt")
+    assert "vocab" not in shown
+    words = " ".join(shown.split())
+    for option in train._parser(model, {})._actions:
+        if option.option_strings and option.dest != "help":
+            assert option.help
+            assert " ".join(option.help.split())[:40] in words
+
+
+# bad input: one line on stderr, exit code 2, nothing written
+
+BAD_TRAINING: dict[str, tuple[list[str], str]] = {
+    "missing file": (["gpt", "--data", "{tmp}/none.txt"], "does not exist"),
+    "folder as file": (["gpt", "--data", "{tmp}"], "is a folder"),
+    "below a file": (["gpt", "--data", "{text}/x"], "cannot be read"),
+    "empty file": (["gpt", "--data", "{tmp}/empty.txt"], "is empty"),
+    "not UTF-8": (["gpt", "--data", "{tmp}/latin.txt"], "byte 0xe9 at position 3"),
+    "too short": (["gpt", "--data", "{tmp}/short.txt", "--val-fraction", "0"], "10 tokens, fewer than one window"),
+    "too short for two parts": (["gpt", "--data", "{tmp}/short.txt"], "10 tokens"),
+    "no model": ([], "name the model first"),
+    "option before model": (["--steps", "3", "gpt"], "name the model first"),
+    "unknown model": (["gtp"], "did you mean 'gpt'?"),
+    "unknown option": (["gpt", "--stpes", "3"], "did you mean '--steps'?"),
+    "option of another model": (["bigram", "--heads", "2"], "unknown option '--heads'"),
+    "stray word": (["gpt", "tiny"], "unexpected argument 'tiny'"),
+    "unknown preset": (["gpt", "--preset", "nano"], "did you mean 'nano-cpu'?"),
+    "no integer": (["gpt", "--steps", "many"], "invalid int value: 'many'"),
+    "no value": (["gpt", "--steps"], "expected one argument"),
+    "out of range": (["gpt", "--steps", "0"], "steps is 0"),
+    "negative": (["gpt", "--seed", "-1"], "seed is -1"),
+    "no boolean": (["gpt", "--tied", "maybe"], "received 'maybe'"),
+    "impossible model": (["gpt", "--width", "10", "--heads", "4"], "width 10"),
+    "dropout": (["gpt", "--dropout", "1.5"], "dropout"),
+    "fraction": (["gpt", "--val-fraction", "1"], "val_fraction is 1.0"),
+    "out is a file": (["bigram", "--data", "{text}", "--out", "{text}"], "cannot be written"),
+    "out below a file": (["bigram", "--data", "{text}", "--out", "{text}/run"], "cannot be written"),
+    "no such device": (["gpt", "--device", "tpu"], "device 'tpu' is unknown"),
+    "resume from nothing": (["gpt", "--resume", "{tmp}/none"], "does not exist"),
+    "resume from a folder": (["gpt", "--resume", "{tmp}"], "no checkpoint"),
+    "resume another model": (["bigram", "--resume", "{copied}"], "holds a 'gpt'"),
+    "resume another text": (["gpt", "--resume", "{copied}", "--data", "{tmp}/other.txt"], "text differs"),
+    "resume with foreign characters": (["gpt", "--resume", "{copied}", "--data", "{tmp}/ö.txt"], "U+00F6"),
+    "resume another shape": (["gpt", "--resume", "{copied}", "--width", "32"], "width cannot change"),
+}
+
+
+# one case of each kind runs as a program, the others in this process
+AS_PROGRAMS = {
+    *("missing file", "empty file", "not UTF-8", "too short", "no model", "unknown model", "unknown option"),
+    *("out of range", "no boolean", "out is a file", "out below a file", "resume from nothing", "unknown character"),
+}
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def refused(found: subprocess.CompletedProcess[str], tool: str, message: str) -> None:
+    assert found.returncode == 2, found.stderr
+    assert found.stderr.count("\n") == 1, found.stderr
+    assert found.stderr.startswith(f"{tool}: ")
+    assert message in found.stderr
+    assert found.stdout == ""
+
+
+@pytest.fixture
+def attempt(capsys: pytest.CaptureFixture[str]) -> Callable[..., None]:
+    """Run a tool as a program (a process costs a third of a second) or here; it must refuse with `message`."""
+
+    def run(tool: Any, arguments: list[str], message: str, process: bool) -> None:
+        name = tool.__name__.rpartition(".")[2]
+        if process:
+            refused(program(name, *arguments), name, message)
+        else:
+            code = here(tool, *arguments)
+            shown = capsys.readouterr()
+            refused(subprocess.CompletedProcess(arguments, code, shown.out, shown.err), name, message)
+
+    return run
+
+
+@pytest.mark.parametrize("case", BAD_TRAINING)
+def test_train_refuses(case: str, text: Path, copied: Path, tmp_path: Path, attempt: Callable[..., None]) -> None:
+    (tmp_path / "empty.txt").write_bytes(b"")
+    (tmp_path / "latin.txt").write_bytes("café".encode("latin-1"))
+    (tmp_path / "short.txt").write_text("ten tokens")
+    (tmp_path / "other.txt").write_text(TEXT[::-1])
+    (tmp_path / "ö.txt").write_text(TEXT + "ö", encoding="utf-8")
+    before = files(tmp_path)
+    words, message = BAD_TRAINING[case]
+    places = {"tmp": tmp_path, "text": text, "copied": copied}
+    arguments = [word.format(**places) for word in words]
+    if "--out" not in arguments and "--resume" not in arguments and arguments[:1] in (["gpt"], ["bigram"]):
+        arguments += ["--out", str(tmp_path / "run")]
+    attempt(train, arguments, message, process=case in AS_PROGRAMS)
+    assert files(tmp_path) == before
+    assert not (tmp_path / "run").exists()
+
+
+def test_cuda_without_a_gpu_is_refused(
+    trained: Path, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = tmp_path / "cupy.py"  # a CuPy that cannot be imported, wherever these tests run
+    hidden.write_text("raise ImportError")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    refused(program("train", "gpt", "--data", text, "--device", "cuda"), "train", "CuPy")
+    refused(program("generate", trained, "--device", "cuda"), "generate", "CuPy")
+
+
+BAD_GENERATING: dict[str, tuple[list[str], str]] = {
+    "unknown character": (["--prompt", "hellö"], "U+00F6"),
+    "temperature": (["--temperature", "-1"], "temperature is -1"),
+    "top-k": (["--top-k", "-1"], "top_k is -1"),
+    "top-k no integer": (["--top-k", "1.5"], "invalid int value: '1.5'"),
+    "top-p": (["--top-p", "0"], "top_p is 0"),
+    "tokens": (["--tokens", "-5"], "tokens is -5"),
+    "seed": (["--seed", "-5"], "seed"),
+    "unknown option": (["--promt", "x"], "did you mean '--prompt'?"),
+    "device": (["--device", "gpu"], "device 'gpu' is unknown"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_GENERATING)
+def test_generate_refuses(case: str, trained: Path, attempt: Callable[..., None]) -> None:
+    words, message = BAD_GENERATING[case]
+    attempt(generate, [str(trained), *words], message, process=case in AS_PROGRAMS)
+
+
+def truncated(folder: Path) -> None:
+    raw = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(raw[: len(raw) // 2])
+
+
+def of_another_model(folder: Path) -> None:
+    head = json.loads((folder / "config.json").read_text())
+    head["config"]["width"] = 32
+    (folder / "config.json").write_text(json.dumps(head))
+
+
+def of_an_unknown_model(folder: Path) -> None:
+    head = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**head, "model": "llama"}))
+
+
+def not_a_checkpoint(folder: Path) -> None:
+    (folder / "config.json").write_text('{"a": 1}')
+
+
+def another_vocabulary(folder: Path) -> None:
+    content = (folder / "tokenizer.json").read_text()
+    (folder / "tokenizer.json").write_text(content.replace("abc", "abC"))
+
+
+def newer(folder: Path) -> None:
+    head = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**head, "format": 2}))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (truncated, "model.safetensors is damaged"),
+        (of_another_model, "does not fit"),
+        (of_an_unknown_model, "'llama'"),
+        (not_a_checkpoint, "config.json is no checkpoint's"),
+        (another_vocabulary, "tokenizer.json"),
+        (newer, "format 2"),
+    ],
+)
+def test_a_bad_checkpoint_is_refused(
+    damage: Callable[[Path], None], message: str, copied: Path, attempt: Callable[..., None]
+) -> None:
+    damage(copied)
+    before = files(copied)
+    attempt(generate, [str(copied), "--prompt", "The"], message, process=True)
+    attempt(train, ["gpt", "--resume", str(copied), "--steps", "9"], message, process=False)
+    assert files(copied) == before
+
+
+def test_weights_alone_generate_but_cannot_be_resumed(copied: Path) -> None:
+    found = load_checkpoint(copied)
+    save_checkpoint(copied, model="gpt", config=found.config, tokenizer=found.tokenizer, weights=found.weights)
+    assert here(generate, copied, "--prompt", "The", "--tokens", 3) == 0
+    refused(program("train", "gpt", "--resume", copied), "train", "weights only")
+
+
+def test_a_folder_without_checkpoint_is_refused(tmp_path: Path, attempt: Callable[..., None]) -> None:
+    attempt(generate, [str(tmp_path)], "no checkpoint", process=True)
+    attempt(generate, [str(tmp_path / "none")], "does not exist", process=False)
+    attempt(generate, [], "required: DIR", process=False)
+
+
+def test_a_full_disk_is_one_line_and_leaves_the_last_checkpoint(
+    copied: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (copied / "model.safetensors").read_bytes()
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert here(train, "gpt", "--resume", copied, "--steps", 8) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    monkeypatch.undo()
+    assert (copied / "model.safetensors").read_bytes() == before
+    assert load_checkpoint(copied, resume=True).state is not None
+
+
+def test_divergence_is_one_line_and_leaves_the_last_checkpoint(
+    copied: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with np.errstate(all="ignore"):
+        assert here(train, "gpt", "--resume", copied, "--steps", 50, "--lr", "1e30", "--min-lr", "1e30") == 1
+    assert "try a lower lr" in capsys.readouterr().err
+    found = load_checkpoint(copied, resume=True)
+    assert all(np.isfinite(weight).all() for weight in found.weights.values())
+
+
+# generating
+
+
+def test_equal_seeds_write_equal_text(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def said(*options: object) -> str:
+        assert here(generate, trained, "--prompt", "The", "--tokens", 30, *options) == 0
+        return capsys.readouterr().out
+
+    assert said("--seed", 1) == said("--seed", 1) != said("--seed", 2)
+    assert said("--temperature", 0, "--seed", 1) == said("--top-k", 1) == said("--top-p", 1e-9)
+
+
+def test_an_empty_prompt_starts_from_a_newline(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert here(generate, trained, "--tokens", 10, "--seed", 3) == 0
+    tokens = capsys.readouterr().out
+    assert here(generate, trained, "--prompt", "\n", "--tokens", 10, "--seed", 3) == 0
+    assert capsys.readouterr().out == "\n" + tokens
+
+
+def test_no_tokens_gives_the_prompt(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert here(generate, trained, "--prompt", "The", "--tokens", 0) == 0
+    assert capsys.readouterr().out == "The\n"
+
+
+# stopping and going on
+
+
+def test_resume_continues_as_if_never_stopped(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--data", text, *SMALL, "--dropout", "0.2", "--eval-every", "4", "--log-every", "2"]
+    assert here(train, "gpt", *options, "--out", tmp_path / "whole") == 0
+
+    def show_and_stop(display: Any, report: Any) -> None:
+        if report.step == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    folder = tmp_path / "parts"
+    with monkeypatch.context() as patch:
+        patch.setattr(train.Display, "show", show_and_stop)
+        assert here(train, "gpt", *options, "--out", folder) == 130
+    assert "stopped at step 3 of 6" in capsys.readouterr().out
+    with open(folder / "metrics.jsonl", "a") as file:  # as if the run had gone on and crashed before it saved
+        file.write(
+            json.dumps({"step": 4, "train_loss": 9, "val_loss": None, "lr": 0, "tokens": 0, "seconds": 0}) + "\n"
+        )
+    assert here(train, "gpt", "--resume", folder) == 0
+
+    for name in ("model.safetensors", "state.safetensors"):
+        assert (tmp_path / "whole" / name).read_bytes() == (folder / name).read_bytes()
+    whole, parts = (
+        [dataclasses.replace(m, seconds=0) for m in read_metrics(path / "metrics.jsonl")]
+        for path in (tmp_path / "whole", folder)
+    )
+    assert whole == parts
+
+
+def test_resuming_into_another_folder_leaves_the_old_one(copied: Path, tmp_path: Path) -> None:
+    before = files(copied)
+    assert here(train, "gpt", "--resume", copied, "--out", tmp_path / "new", "--steps", 8) == 0
+    assert files(copied) == before
+    assert [m.step for m in read_metrics(tmp_path / "new" / "metrics.jsonl")] == [6, 8]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows knows no SIGINT for one process")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_saves_and_says_how_to_go_on(text: Path, tmp_path: Path, number: signal.Signals) -> None:
+    out = tmp_path / "run"
+    command = ["bigram", "--data", str(text), "--out", str(out), "--steps", "100000", "--log-every", "1"]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "tools.train", *command],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not (out / "metrics.jsonl").exists() or not (out / "metrics.jsonl").read_bytes():
+            assert running.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        running.send_signal(number)
+        shown, errors = running.communicate(timeout=60)
+    finally:
+        running.kill()
+    assert running.returncode == 128 + number
+    assert errors == ""
+    assert shown.splitlines()[-1].endswith(f"go on with: python -m tools.train bigram --resume {out}")
+    state = load_checkpoint(out, resume=True).state
+    assert state is not None
+    assert read_metrics(out / "metrics.jsonl")[-1].step == state["step"]
+    assert (out / "loss.png").exists()
+    steps = str(state["step"] + 2)
+    assert program("train", "bigram", "--resume", out, "--steps", steps, check=True).returncode == 0
+    assert read_metrics(out / "metrics.jsonl")[-1].step == int(steps)

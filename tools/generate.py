@@ -1,0 +1,73 @@
+"""Let a trained model write: python -m tools.generate DIR --prompt TEXT [options]."""
+
+import dataclasses
+import io
+import sys
+
+from models import MODELS
+from tinygrad_edu.backend import check_device
+from tinygrad_edu.generation import stream
+from tinygrad_edu.training import load_checkpoint
+from tools.cli import Parser, run, users_mistakes
+
+
+@dataclasses.dataclass(frozen=True)
+class GenerateOptions:
+    """How to draw the text."""
+
+    prompt: str = ""
+    """How the text begins. Empty: it starts from a newline (or, where the model knows none, its first character)."""
+
+    tokens: int = 500
+    """How many tokens to append."""
+
+    temperature: float = 1.0
+    """Below 1: safer text, 0: always the likeliest token. Above 1: wilder text."""
+
+    top_k: int = 0
+    """Draw only from so many of the likeliest tokens. 0: from all."""
+
+    top_p: float = 1.0
+    """Draw only from the likeliest tokens that together have this probability. 1: from all."""
+
+    seed: int = 0
+    """Start of the random numbers: with the same seed the same text."""
+
+    device: str = "cpu"
+    """Where to compute: cpu, cuda or cuda:1."""
+
+
+def main(arguments: list[str]) -> int:
+    """Print the prompt and what the model in the folder makes of it."""
+    with users_mistakes():
+        parser = Parser("generate", "Let a trained model write.")
+        parser.add_argument("folder", metavar="DIR", help="the folder that training wrote")
+        parser.add_options(GenerateOptions(), "sampling")
+        found = parser.parse(arguments)
+        options = GenerateOptions(**vars(found.sampling))
+        device = check_device(options.device)
+        checkpoint = load_checkpoint(found.folder)
+        tokenizer = checkpoint.tokenizer
+        model = checkpoint.build(MODELS).to(device)
+        ids = tokenizer.encode(options.prompt) if options.prompt else [tokenizer.boundary]
+        drawn = stream(
+            model,
+            ids,
+            options.tokens,
+            temperature=options.temperature,
+            top_k=options.top_k,
+            top_p=options.top_p,
+            seed=options.seed,
+            vocab_size=len(tokenizer),
+        )
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal may not be able to show every character
+    print(options.prompt, end="", flush=True)
+    for piece in tokenizer.stream(drawn):
+        print(piece, end="", flush=True)
+    print()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run("generate", main))

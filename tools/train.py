@@ -1,0 +1,273 @@
+"""Train a model on a text: python -m tools.train {bigram,gpt} [options]."""
+
+import dataclasses
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from models import MODELS
+from tinygrad_edu import random
+from tinygrad_edu.backend import check_device
+from tinygrad_edu.data import CharTokenizer
+from tinygrad_edu.parallel import Shards
+from tinygrad_edu.training import (
+    Checkpoint,
+    MetricsFile,
+    TrainConfig,
+    Trainer,
+    TrainingError,
+    load_checkpoint,
+    read_metrics,
+    save_checkpoint,
+)
+from tools.cli import Parser, UserError, run, unknown, users_mistakes
+from tools.plot import plot_losses
+from tools.presets import PRESETS
+from tools.progress import Display as Display
+
+METRICS = "metrics.jsonl"
+_BEST = "best"
+_HIDDEN = ("vocab_size", "block_size")  # of a model's Config: the text decides the one, a training option the other
+
+
+@dataclasses.dataclass(frozen=True)
+class RunOptions:
+    """Where a run comes from and where it goes."""
+
+    preset: str = ""
+    """A named set of defaults, listed below; options given beside it win. Without one: the first in the list."""
+
+    out: str = ""
+    """Folder for all files of the run. Without one: the first that is free of runs/MODEL, runs/MODEL-2, ..."""
+
+    resume: str = ""
+    """Folder of a stopped run to go on with, just as if it had not stopped; its options are the defaults."""
+
+    device: str = "cpu"
+    """Where to compute: cpu, cuda or cuda:1."""
+
+    overwrite: bool = False
+    """Let a new run take the place of the one in the folder given by --out."""
+
+    keep_best: bool = False
+    """Also keep the weights with the lowest validation loss, in the folder `best` inside that of the run."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """A command line understood: what to train, how, and what to go on from."""
+
+    name: str
+    run: RunOptions
+    training: TrainConfig
+    model: dict[str, Any]  # options of the model's Config, without the hidden ones
+    checkpoint: Checkpoint | None
+
+
+def understand(arguments: list[str]) -> Plan:
+    """The plan that the arguments describe; raises UserError for the first that is wrong."""
+    if not arguments or arguments[0].startswith("-"):
+        if {"-h", "--help"} & set(arguments):
+            _parser("gpt", {}).parse(["--help"])
+        raise UserError(f"name the model first: python -m tools.train {{{','.join(MODELS)}}} [options]")
+    name, rest = arguments[0], arguments[1:]
+    if name not in MODELS:
+        raise UserError(unknown("model", name, MODELS))
+    # parsed twice: only the first parse tells which preset or which stopped run gives the defaults for the second
+    options = _parser(name, {}).parse(rest).run
+    presets = PRESETS[name]
+    preset = options.preset or next(iter(presets))
+    if preset not in presets:
+        raise UserError(unknown(f"preset of {name}", preset, presets))
+    checkpoint, defaults = None, presets[preset]
+    if options.resume:
+        checkpoint = load_checkpoint(options.resume, resume=True)
+        if checkpoint.model != name:
+            raise UserError(
+                f"{options.resume} holds a {checkpoint.model!r}, not a {name!r}; name the model that it holds, or "
+                f"train a {name} anew without --resume"
+            )
+        defaults = {**checkpoint.config, **(checkpoint.state or {}).get("training", {})}
+    found = _parser(name, defaults).parse(rest)
+    plan = Plan(name, RunOptions(**vars(found.run)), TrainConfig(**vars(found.training)), vars(found.model), checkpoint)
+    if checkpoint is not None:
+        now = {**plan.model, "block_size": plan.training.block_size}
+        changed = [field for field, value in now.items() if value != defaults.get(field, value)]
+        if changed:
+            raise UserError(f"{changed[0]} cannot change when a run is resumed; train anew with another --out")
+    return plan
+
+
+def _parser(name: str, defaults: dict[str, Any]) -> Parser:
+    parser = Parser(
+        f"train {name}", f"Train a {name} on a text and write all there is to know about the run into a folder."
+    )
+    parser.epilog = f"presets of {name}: {', '.join(PRESETS[name])}"
+    config = MODELS[name][1]
+    training = {f.name for f in dataclasses.fields(TrainConfig)}
+    model = {f.name for f in dataclasses.fields(config)} - set(_HIDDEN)
+    parser.add_options(RunOptions(), "run")
+    parser.add_options(TrainConfig(**{k: v for k, v in defaults.items() if k in training}), "training")
+    parser.add_options(
+        config(vocab_size=1, **{k: v for k, v in defaults.items() if k in model}), "model", hidden=_HIDDEN
+    )
+    return parser
+
+
+def build(plan: Plan) -> tuple[Trainer, CharTokenizer]:
+    """The trainer, ready for its next step. Raises ValueError for what the plan asks wrongly; writes nothing."""
+    device = check_device(plan.run.device)
+    config = plan.training
+    text = config.text()
+    if config.data:  # found again when the run is resumed from another folder
+        config = dataclasses.replace(config, data=os.path.abspath(config.data))
+    random.manual_seed(config.seed)
+    make: Any
+    model: Any
+    if plan.checkpoint is None:
+        tokenizer = CharTokenizer.of(text)
+        make, options = MODELS[plan.name]
+        sizes = {"vocab_size": len(tokenizer), "block_size": config.block_size}
+        fields = {f.name for f in dataclasses.fields(options)}
+        model = make(options(**plan.model, **{key: size for key, size in sizes.items() if key in fields}))
+    else:
+        tokenizer, model = plan.checkpoint.tokenizer, plan.checkpoint.build(MODELS)
+    trainer = Trainer(model.to(device), tokenizer.encode(text), config)
+    if plan.checkpoint is not None:
+        trainer.load_state(plan.checkpoint.state or {}, plan.checkpoint.tensors or {})
+    return trainer, tokenizer
+
+
+def prepare_folder(plan: Plan) -> Path:
+    """The folder that the run writes to, there and writable. Raises UserError where it is not, or holds another run."""
+    options = plan.run
+    folder = Path(options.out or options.resume or _free(Path("runs") / plan.name))
+    resumed = options.resume and folder.exists() and folder.samefile(options.resume)
+    if (folder / "config.json").exists() and not (resumed or options.overwrite):
+        raise UserError(
+            f"{folder} already holds a run; go on with it by --resume {folder}, choose another --out, or give "
+            f"--overwrite to replace it"
+        )
+    probe = folder / f".writable.{os.getpid()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise UserError(f"output folder {folder} cannot be written ({error.strerror}); choose another --out") from None
+    return folder
+
+
+def _free(folder: Path) -> Path:
+    candidates = (folder if n == 1 else folder.with_name(f"{folder.name}-{n}") for n in range(1, sys.maxsize))
+    return next(candidate for candidate in candidates if not candidate.exists())
+
+
+class Interruption:
+    """`signal` is the number of the signal that asked to stop, 0 as long as none did."""
+
+    signal = 0
+
+
+@contextmanager
+def stop_politely() -> Iterator[Interruption]:
+    """Within the block, the first Ctrl-C (or SIGTERM) is only noted, so that a step is finished and saved; a second one
+    interrupts at once."""
+    asked = Interruption()
+
+    def note(number: int, _: Any) -> None:
+        if asked.signal:
+            raise KeyboardInterrupt
+        asked.signal = number
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def main(arguments: list[str]) -> int:
+    """Train as the arguments say; the exit code: 0, 1 where training diverged, 128 + signal where it was stopped."""
+    with users_mistakes():
+        plan = understand(arguments)
+        trainer, tokenizer = build(plan)
+        folder = prepare_folder(plan)
+    config, start = plan.training, trainer.step
+    print(
+        f"{plan.name}: {sum(p.numel() for p in trainer.model.parameters()):,} parameters, "
+        f"{len(trainer.windows.ids):,} tokens of {len(tokenizer)} kinds to train on, steps {start} to {config.steps}, "
+        f"into {folder}",
+        flush=True,
+    )
+    problem = None
+    with ExitStack() as stack, users_mistakes((OSError,)):
+        metrics = _metrics_file(plan, folder, start)
+        if plan.run.device == "cpu":
+            trainer.backward = stack.enter_context(Shards(config.threads or None)).backward
+        asked = stack.enter_context(stop_politely())
+        display = stack.enter_context(Display(start, config.steps))
+        saved = None
+        try:
+            for report in trainer:
+                display.show(report)
+                if report.metrics is not None:
+                    metrics.append(report.metrics)
+                measured = report.metrics is not None and report.metrics.val_loss is not None
+                if report.best and plan.run.keep_best:
+                    _save_best(trainer, folder, plan.name, tokenizer)
+                if asked.signal or (report.step % config.save_every == 0 if config.save_every else measured):
+                    trainer.save(folder, plan.name, tokenizer)
+                    saved = report.step
+                if asked.signal:
+                    break
+        except TrainingError as error:
+            problem = str(error)
+        if problem is None and saved != trainer.step:
+            trainer.save(folder, plan.name, tokenizer)
+        plot_losses(read_metrics(folder / METRICS), folder)
+    return _farewell(plan, trainer, folder, asked.signal, problem)
+
+
+def _metrics_file(plan: Plan, folder: Path, step: int) -> MetricsFile:
+    old = Path(plan.run.resume or folder) / METRICS
+    if step and old.exists() and not (folder / METRICS).exists():
+        (folder / METRICS).write_bytes(old.read_bytes())
+    return MetricsFile(folder / METRICS, step)
+
+
+def _save_best(trainer: Trainer, folder: Path, name: str, tokenizer: CharTokenizer) -> None:
+    (folder / _BEST).mkdir(exist_ok=True)
+    config = dataclasses.asdict(trainer.model.config)
+    save_checkpoint(folder / _BEST, model=name, config=config, tokenizer=tokenizer, weights=trainer.weights())
+
+
+def _farewell(plan: Plan, trainer: Trainer, folder: Path, stopped: int, problem: str | None) -> int:
+    """Say how the run ended, where its files are and what to do next; the exit code."""
+    if problem is not None:
+        print(f"train: {problem}", file=sys.stderr)
+        return 1
+    again = f"python -m tools.train {plan.name} --resume {shlex.quote(str(folder))}"
+    if stopped and not trainer.finished:
+        print(f"stopped at step {trainer.step} of {plan.training.steps}, saved in {folder}; go on with: {again}")
+        return 128 + stopped
+    best = trainer.best
+    print(f"done: {trainer.step} steps in {trainer.seconds:.0f} s; ", end="")
+    if best.loss is None:
+        print("no validation loss was finite, so there is no best one")
+    else:
+        print(f"lowest validation loss {best.loss:.4f} nats per token, at step {best.step}")
+    print(f"files in {folder}: weights model.safetensors, record {METRICS}, plot loss.png and loss.svg")
+    first = (plan.training.text().split() or [""])[0]
+    print(f"sample: python -m tools.generate {shlex.quote(str(folder))} --prompt {shlex.quote(first)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run("train", main))
