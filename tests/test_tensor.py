@@ -168,7 +168,11 @@ class TestManners:
         assert not x.data.requires_grad
         x.data = tg.Tensor([5.0, 6.0])
         assert x.tolist() == [5.0, 6.0]
-        x.grad = tg.ones(2)
+        given = tg.ones(2)
+        x.grad = given
+        (x * 3).sum().backward()
+        assert x.grad.tolist() == [4.0, 4.0]
+        assert given.tolist() == [1.0, 1.0]
         assert isinstance(x.grad, tg.Tensor)
         with pytest.raises(ValueError, match=r"grad: .*\(2,\); got \(3,\)"):
             x.grad = tg.ones(3)

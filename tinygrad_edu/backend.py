@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 from typing import Any
 
@@ -156,6 +157,11 @@ def _constant(x: Any) -> Any:
 
 
 _CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2}
+
+
+def quiet(array: Array) -> AbstractContextManager[Any]:
+    """A block in which the logarithm of 0 is −∞ without a warning; CuPy never warns."""
+    return np.errstate(divide="ignore") if module_of(array) is np else nullcontext()
 
 
 def accumulate(total: Array, more: Array, owned: bool) -> Array:

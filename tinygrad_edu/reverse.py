@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tinygrad_edu import backend
 from tinygrad_edu.modes import setting, thread
-from tinygrad_edu.tape import Record, Variable, dtype_of, registry, shape_of, wrap
+from tinygrad_edu.tape import Record, Variable, registry, wrap
 
 Key = Any  # id of a leaf, or (record number, output) of a value that an op made
 
@@ -36,11 +36,20 @@ class Table:
         self.leaves: dict[Key, Variable] = {}
 
     def add(self, source: Record | Variable, index: int, g: Any) -> None:
-        if isinstance(source, Record):
-            key: Key = (source.number, index)
+        """Add a contribution, first brought to its input's shape and dtype: summed over what was broadcast."""
+        key: Key
+        if type(source) is Record:
+            key, shape, dtype = (source.number, index), source.shapes[index], source.dtypes[index]
         else:
-            key = id(source)
-            self.leaves[key] = source
+            key, array = id(source), source.array  # type: ignore[union-attr]
+            shape, dtype = array.shape, array.dtype
+            self.leaves[key] = source  # type: ignore[assignment]
+        if g.shape != shape:
+            g = registry["sum_to"](g, shape=shape)
+        if g.dtype is not dtype and g.dtype != dtype:
+            g = registry["cast"](g, dtype=dtype)
+        if not shape and not self.lifted:
+            g = backend.as_array(g)
         old = self.gradients.get(key)
         if old is None:
             self.gradients[key] = g
@@ -96,15 +105,13 @@ def differentiate(
                         results[n, i] = Arrived(held(), gs[i], False)
             if all(g is None for g in gs):
                 continue
-            for at, d in _branches(r, gs if r.op.outputs else gs[0], kind, create, trace):
+            if lifted:
+                pairs = _recorded_branches(r, gs if r.op.outputs else gs[0], kind, create, trace)
+            else:
+                pairs = _branches(r, gs if r.op.outputs else gs[0])
+            for at, d in pairs:
                 source, index = r.inputs[at]  # type: ignore[misc]
                 if d is not None and (wanted is None or _leads(source, index, found, wanted)):
-                    if trace is None:
-                        d = _fitted(d, source, index)
-                    else:
-                        with trace.branch(r, at):
-                            d = _fitted(d, source, index)
-                        trace.arrived(r, at, d)
                     table.add(source, index, d)
                 if waiting and isinstance(source, Variable):
                     waiting[id(source)] -= 1
@@ -173,42 +180,42 @@ def _uses(found: dict[int, Record]) -> dict[int, int]:
     return waiting
 
 
-def _branches(r: Record, g: Any, kind: type[Variable], create: bool, trace: Any) -> list[tuple[int, Any]]:
-    """[(input, its gradient)] of one record, each rule run on arrays, or on Variables where the pass is recorded."""
-    kept: Any = r.kept
+def _branches(r: Record, g: Any) -> list[tuple[int, Any]]:
+    """[(input, its gradient)] of one record, by its rules on arrays."""
+    kept = r.kept
     if kept is None:
         raise RuntimeError(f"{r.op.name}: another thread freed this graph during the pass; give each thread its own")
+    if r.op.joint is not None:
+        found = r.plan.branches[0](g, kept, r)
+        return [(i, d) for i, d in enumerate(found) if r.inputs[i] is not None]
+    return [
+        (b.at, b.rule(g, *[kept[j] for j in b.plain]) if b.plain is not None else b(g, kept, r))
+        for b in r.plan.branches
+    ]
+
+
+def _recorded_branches(r: Record, g: Any, kind: type[Variable], create: bool, trace: Any) -> list[tuple[int, Any]]:
+    """The same with every rule run on Variables, so that it is recorded, or seen by the trace."""
     if create and r.op.definition is not None:
         return _through_definition(r, g, kind)
-    if trace is not None or create:
-        if r.op.definition is None:
-            kept = [_lifted(r, j, kind) for j in range(len(r.plan.keep))] + kept[len(r.plan.keep) :]
-        else:
-            g = [None if x is None else x.array for x in g] if r.op.outputs else g.array
+    kept: Any = r.kept
+    if r.op.definition is None:
+        kept = [_lifted(r, j, kind) for j in range(len(r.plan.keep))] + kept[len(r.plan.keep) :]
+    else:
+        g = [None if x is None else x.array for x in g] if r.op.outputs else g.array
     results: list[tuple[int, Any]] = []
     for branch in r.plan.branches:
-        if trace is None:
+        with setting() if trace is None else trace.branch(r, branch.at):
             d = branch(g, kept, r)
-        else:
-            with trace.branch(r, branch.at):
-                d = branch(g, kept, r)
         if r.op.joint:
             results += [(i, x) for i, x in enumerate(d) if r.inputs[i] is not None]
         else:
             results.append((branch.at, d))
+    results = [(at, wrap(kind, d) if backend.is_array(d) else d) for at, d in results]
     if trace is not None:
-        results = [(at, wrap(kind, d) if backend.is_array(d) else d) for at, d in results]
+        for at, d in results:
+            trace.arrived(r, at, d)
     return results
-
-
-def _fitted(d: Any, source: Record | Variable, index: int) -> Any:
-    """The gradient in its input's shape and dtype: summed over what was broadcast."""
-    shape, dtype = shape_of(source, index), dtype_of(source, index)
-    if d.shape != shape:
-        d = registry["sum_to"](d, shape=shape)
-    if d.dtype != dtype:
-        d = registry["cast"](d, dtype=dtype)
-    return d if isinstance(d, Variable) else backend.as_array(d)
 
 
 def _lifted(r: Record, j: int, kind: type[Variable]) -> Any:

@@ -88,7 +88,8 @@ class Tensor(Variable):
     @grad.setter
     def grad(self, value: Any) -> None:
         if value is not None:
-            value = value if isinstance(value, Tensor) else Tensor(value, dtype=self.dtype)
+            if not isinstance(value, Tensor) or not value.requires_grad:  # later passes add to it in place
+                value = Tensor(value, dtype=self.dtype, device=self.device)
             if value.shape != self.shape:
                 raise ValueError(f"grad: a gradient has the shape of its tensor, {self.shape}; got {value.shape}")
         self._grad = value

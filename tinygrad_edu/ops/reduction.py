@@ -1,6 +1,6 @@
 """Ops that shorten axes: sums, means, maxima, over a tuple of axes."""
 
-from tinygrad_edu.backend import floating, module_of
+from tinygrad_edu.backend import floating, module_of, quiet
 from tinygrad_edu.ops.elementwise import Cast, Exp
 from tinygrad_edu.ops.shape import Expand, Reshape
 from tinygrad_edu.tape import Op
@@ -82,7 +82,7 @@ class LogSumExp(Op):
         xp = module_of(x)
         top = x.max(axis=axes, keepdims=True)
         top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
-        with xp.errstate(divide="ignore"):
+        with quiet(x):
             y = xp.log(xp.exp(x - top).sum(axis=axes, keepdims=True)) + top
         return y if keepdim else y.squeeze(axes)
 
