@@ -329,6 +329,13 @@ class TestVersions:
         for change in (lambda: x.fill_(1), lambda: x.copy_(x), lambda: x.__setitem__(0, 1.0), x.normal_):
             with pytest.raises(RuntimeError, match="no_grad"):
                 change()
+        plain = tg.zeros(1, dtype="float64")
+        for change in (lambda: plain.copy_(x), lambda: plain.__setitem__(0, x), lambda: plain.add_(x)):
+            with pytest.raises(RuntimeError, match="the gradient would be lost"):
+                change()
+        for name in ("__iadd__", "__isub__", "__imul__", "__itruediv__"):
+            with pytest.raises(RuntimeError, match=r"x = x \+ y"):
+                getattr(x, name)(1.0)
         with pytest.raises(RuntimeError, match="read-only or copied"):
             tg.ones(1).expand(3).fill_(2)
 

@@ -187,6 +187,35 @@ class TestManners:
         assert x.copy_([1.0, 2.0, 3.0]) is x
         assert x.zero_().tolist() == [[0] * 3] * 2
 
+    def test_arithmetic_in_place(self) -> None:
+        w = tg.ones(2, requires_grad=True)
+        alias, memory = w, w.array
+        (w * 3).sum().backward()
+        with tg.no_grad():
+            w -= 0.5 * w.grad
+            w.add_(tg.ones(2), alpha=2).mul_(4).div_(2).sub_([1.0, 0.0])
+        assert w is alias
+        assert w.array is memory
+        assert w.requires_grad
+        assert w.tolist() == [2.0, 3.0]
+        w.data -= 1.0
+        assert w.tolist() == [1.0, 2.0]
+        n = tg.arange(2)
+        n += 1
+        n *= 3
+        assert n.tolist() == [3, 6]
+        assert n.dtype == np.int64
+        for change, error in (
+            (lambda: n.add_(0.5), TypeError), (lambda: n.div_(2), TypeError), (lambda: n.add_(tg.ones(2, 2).long()), ValueError),
+        ):  # fmt: skip
+            with pytest.raises(error):
+                change()
+        assert n.tolist() == [3, 6]
+
+    def test_format(self) -> None:
+        assert f"{tg.tensor(1.23456):.2f}" == "1.23"
+        assert f"{tg.ones(1)}" == "tensor([1.])"
+
     def test_leaves(self) -> None:
         x = tg.ones(1, requires_grad=True)
         assert x.is_leaf

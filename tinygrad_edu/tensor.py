@@ -288,6 +288,9 @@ class Tensor(Variable):
     def __int__(self) -> int:
         return int(self.item())
 
+    def __format__(self, spec: str) -> str:
+        return format(self.item() if spec else str(self), spec)
+
     def __index__(self) -> int:
         if self.dtype.kind not in "iu" or self.array.size != 1:
             raise TypeError(f"only one integer is an index, not a tensor of {self.dtype} with shape {self.shape}")
@@ -333,16 +336,18 @@ class Tensor(Variable):
     def __getitem__(self, key: Any) -> Tensor:
         return index.GetItem(self, index=_index(key))
 
+    # Changes in place: of tensors that are on no tape, or under no_grad; they are not recorded
+
     def __setitem__(self, key: Any, value: Any) -> None:
-        self._changes("x[...] = v")
+        self._changes("x[...] = v", value)
         self.array[_index(key)] = value.array if isinstance(value, Variable) else value
         self.bump_version()
 
-    def _changes(self, what: str) -> None:
-        if self.requires_grad and thread.mode.grad:
+    def _changes(self, what: str, value: Any = None) -> None:
+        if thread.mode.grad and (self.requires_grad or (isinstance(value, Variable) and value.requires_grad)):
             raise RuntimeError(
-                f"{what}: changing a tensor that needs a gradient in place is not recorded; do it under no_grad(), or "
-                f"make a new tensor"
+                f"{what}: a change in place is not recorded, so the gradient would be lost; make a new tensor "
+                f"(x = x + y), or do it under no_grad()"
             )
         if not self.array.flags.writeable:
             raise RuntimeError(
@@ -351,10 +356,49 @@ class Tensor(Variable):
 
     def copy_(self, source: Any) -> Tensor:
         """Overwrite the values by those of `source`, broadcast and converted; returns itself."""
-        self._changes("copy_")
+        self._changes("copy_", source)
         self.array[...] = source.array if isinstance(source, Variable) else source
         self.bump_version()
         return self
+
+    def _by(self, op: type[Op], other: Any, what: str) -> Tensor:
+        self._changes(what, other)
+        result = _binary(op, self.detach(), other.detach() if isinstance(other, Tensor) else other)
+        if result.shape != self.shape:
+            raise ValueError(f"{what}: the result has shape {result.shape}, which {self.shape} cannot hold")
+        if result.dtype.kind == "f" and self.dtype.kind != "f":
+            raise TypeError(f"{what}: a tensor of {self.dtype} cannot hold {result.dtype}; convert it with .float()")
+        self.array[...] = result.array
+        self.bump_version()
+        return self
+
+    def __iadd__(self, other: Any) -> Tensor:
+        return self._by(elementwise.Add, other, "+=")
+
+    def __isub__(self, other: Any) -> Tensor:
+        return self._by(elementwise.Sub, other, "-=")
+
+    def __imul__(self, other: Any) -> Tensor:
+        return self._by(elementwise.Mul, other, "*=")
+
+    def __itruediv__(self, other: Any) -> Tensor:
+        return self._by(elementwise.Div, other, "/=")
+
+    def add_(self, other: Any, alpha: float = 1) -> Tensor:
+        """x ← x + alpha · other; returns itself."""
+        return self._by(elementwise.Add, other if alpha == 1 else other * alpha, "add_")
+
+    def sub_(self, other: Any, alpha: float = 1) -> Tensor:
+        """x ← x − alpha · other; returns itself."""
+        return self._by(elementwise.Sub, other if alpha == 1 else other * alpha, "sub_")
+
+    def mul_(self, other: Any) -> Tensor:
+        """x ← x ⊙ other; returns itself."""
+        return self._by(elementwise.Mul, other, "mul_")
+
+    def div_(self, other: Any) -> Tensor:
+        """x ← x / other; returns itself."""
+        return self._by(elementwise.Div, other, "div_")
 
     def fill_(self, value: float) -> Tensor:
         """Overwrite every value by a number; returns itself."""
