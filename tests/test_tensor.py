@@ -206,8 +206,10 @@ class TestManners:
         assert n.tolist() == [3, 6]
         assert n.dtype == np.int64
         for change, error in (
-            (lambda: n.add_(0.5), TypeError), (lambda: n.div_(2), TypeError), (lambda: n.add_(tg.ones(2, 2).long()), ValueError),
-        ):  # fmt: skip
+            (lambda: n.add_(0.5), TypeError),
+            (lambda: n.div_(2), TypeError),
+            (lambda: n.add_(tg.ones(2, 2).long()), ValueError),
+        ):
             with pytest.raises(error):
                 change()
         assert n.tolist() == [3, 6]
