@@ -13,6 +13,7 @@ import tinygrad_edu as tg
 from models.bigram import Bigram, BigramConfig
 from models.gpt import GPT, GPTConfig
 from tinygrad_edu.data import Batch, CharTokenizer, DataError, Windows, consecutive
+from tinygrad_edu.generation import probabilities
 from tinygrad_edu.nn import Module
 from tinygrad_edu.training import (
     Best,
@@ -76,6 +77,22 @@ def test_training_learns() -> None:
     assert reports[-1].metrics is not None
     assert reports[-1].metrics.val_loss == trainer.measure() < 1.8
     assert [r.step for r in reports] == list(range(1, 61))
+
+
+def test_a_bigram_learns_how_often_each_token_follows_each() -> None:
+    config = TrainConfig(steps=300, batch_size=32, block_size=16, lr=0.3, min_lr=1e-3, warmup=5, weight_decay=0, clip=0)
+    trainer = Trainer(bigram(), IDS, dataclasses.replace(config, val_fraction=0, eval_every=0))
+    *_, last = trainer
+    counts = np.zeros((len(TOKENIZER),) * 2)
+    np.add.at(counts, (IDS[:-1].astype(int), IDS[1:].astype(int)), 1)
+    frequencies = counts / counts.sum(axis=1, keepdims=True)
+    assert frequencies.sum(axis=1) == pytest.approx(1)
+    seen = counts > 0
+    entropy = -(counts[seen] * np.log(frequencies[seen])).sum() / counts.sum()
+    assert last.metrics is not None
+    assert last.metrics.val_loss == pytest.approx(entropy, abs=0.005)
+    (table,) = trainer.weights().values()
+    assert np.abs(probabilities(table) - frequencies).max() < 0.03
 
 
 def test_equal_seeds_give_equal_runs() -> None:
