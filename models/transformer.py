@@ -26,12 +26,18 @@ class Attention(nn.Module):
         self.width, self.heads = width, heads
         self.qkv = nn.Linear(width, 3 * width, bias=bias)  # one product for all three, its rows W_Q, W_K and W_V
         self.output = nn.Linear(width, width, bias=bias)
-        self.weight_dropout = dropout
         self.dropout = nn.Dropout(dropout)
 
     def forward(
         self, x: Tensor, memory: Tensor | None = None, visible: Tensor | None = None, causal: bool = False
     ) -> Tensor:
+        q, k, v = self.project(x, memory)  # [B, H, q, d], [B, H, k, d], [B, H, k, d]
+        dropped = self.dropout.p if self.training else 0.0
+        o = F.scaled_dot_product_attention(q, k, v, visible, dropped, causal)  # [B, H, q, d]
+        return self.dropout(self.output(self.merge(o)))  # [B, q, D]
+
+    def project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Q from x; K and V from x as well, or from memory: views of one product, or of two."""
         D = self.width
         if memory is None:
             q, k, v = self.qkv(x).split(D, dim=-1)  # each [B, T, D]
@@ -39,15 +45,7 @@ class Attention(nn.Module):
             W, b = self.qkv.weight, self.qkv.bias
             q = F.linear(x, W[:D], None if b is None else b[:D])  # [B, q, D]
             k, v = F.linear(memory, W[D:], None if b is None else b[D:]).split(D, dim=-1)  # each [B, k, D]
-        o = F.scaled_dot_product_attention(
-            self.split(q),  # [B, H, q, d]
-            self.split(k),  # [B, H, k, d]
-            self.split(v),  # [B, H, k, d]
-            attn_mask=visible,
-            dropout_p=self.weight_dropout if self.training else 0.0,
-            is_causal=causal,
-        )  # [B, H, q, d]
-        return self.dropout(self.output(self.merge(o)))  # [B, q, D]
+        return self.split(q), self.split(k), self.split(v)
 
     def split(self, x: Tensor) -> Tensor:
         """[B, T, D] -> [B, H, T, d]"""

@@ -369,6 +369,9 @@ def test_state_that_does_not_fit_is_refused_by_name() -> None:
         optim.AdamW([{"params": [("p", leaf(0.0))]}, {"params": [("q", leaf(0.0))]}]).load_state_dict(saved)
     with pytest.raises(ValueError, match="the state lacks 'state'"):
         rows("pq", named=True)[1].load_state_dict({"param_groups": saved["param_groups"]})
+    damaged = {**saved["param_groups"][0], "param_shapes": [[2]]}
+    with pytest.raises(ValueError, match="group 0 of the state is damaged"):
+        adamw.load_state_dict({**saved, "param_groups": [damaged]})
     saved["state"][1]["exp_avg"] = np.zeros(3)
     with pytest.raises(ValueError, match=r"exp_avg of parameter 1 has shape \(3,\)"):
         adamw.load_state_dict(saved)

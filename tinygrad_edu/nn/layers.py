@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tinygrad_edu import backend
+from tinygrad_edu.functional import empty
 from tinygrad_edu.modes import no_grad
 from tinygrad_edu.nn import functional as F
 from tinygrad_edu.nn import init
@@ -229,8 +229,7 @@ class GELU(Module):
 
 
 def _empty(shape: tuple[int, ...], dtype: Any, device: Any) -> Parameter:
-    kind = backend.float32 if dtype is None else dtype
-    return Parameter(Tensor(backend.new_array(0.0, kind).repeat(math.prod(shape)).reshape(shape), device=device))
+    return Parameter(empty(shape, dtype=dtype, device=device))
 
 
 def _sizes(layer: str, **sizes: int) -> None:

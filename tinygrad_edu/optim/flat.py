@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from tinygrad_edu import backend
 from tinygrad_edu.tensor import Tensor
 
@@ -20,7 +22,6 @@ class Flat:
 
     def __init__(self, parameters: Sequence[Tensor]) -> None:
         first = parameters[0].array
-        self.xp = backend.module_of(first)
         unit = max(1, LINE // first.dtype.itemsize)
         self.parameters = list(parameters)
         self.starts = [0]
@@ -37,10 +38,10 @@ class Flat:
             p.array = view
 
     def _zeros(self, size: int, like: Any) -> Any:
-        spare = LINE // like.dtype.itemsize
-        memory = self.xp.zeros(size + spare, like.dtype)
-        offset = 0 if backend.device_of(like) != "cpu" else -memory.ctypes.data % LINE // like.dtype.itemsize
-        return memory[offset : offset + size]
+        unit = like.dtype.itemsize
+        memory = np.zeros(size + LINE // unit, like.dtype)
+        offset = -memory.ctypes.data % LINE // unit
+        return backend.to_device(memory[offset : offset + size], backend.device_of(like))
 
     def _views(self, flat: Any) -> list[Any]:
         return [

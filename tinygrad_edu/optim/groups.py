@@ -113,6 +113,8 @@ def match(saved: list[dict[str, Any]], groups: list[dict[str, Any]]) -> dict[int
                 f"the {have} names its parameters and the {lack} does not, so they cannot be told apart; make both "
                 f"optimizers from model.named_parameters()"
             )
+        if len({len(numbers), len(shapes), len(names or numbers)}) > 1:
+            raise ValueError(f"group {at} of the state is damaged: it has unequal numbers of params, shapes and names")
         if names is None:
             if len(numbers) != len(parameters):
                 raise ValueError(
