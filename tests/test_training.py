@@ -237,6 +237,7 @@ def test_no_counted_label_is_an_error(losses: list[tuple[float, int]]) -> None:
 def test_batch_size_does_not_change_what_is_measured() -> None:
     model = gpt(dropout=0.5)
     losses = [evaluate(model, consecutive(IDS[:150], 8, rows)) for rows in (1, 5, 64)]
+    assert evaluate(model, consecutive(IDS[:150], 8, 1), threads=3) == losses[0]
     assert {found.tokens for found in losses} == {149}
     assert losses[0].loss == pytest.approx(losses[1].loss, rel=1e-6)
     assert losses[0].loss == pytest.approx(losses[2].loss, rel=1e-6)

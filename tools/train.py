@@ -210,7 +210,8 @@ def main(arguments: list[str]) -> int:
     with ExitStack() as stack, users_mistakes((OSError,)):
         metrics = _metrics_file(plan, folder, start)
         if plan.run.device == "cpu":
-            trainer.backward = stack.enter_context(Shards(config.threads or None)).backward
+            shards = stack.enter_context(Shards(config.threads or None))
+            trainer.backward, trainer.threads = shards.backward, shards.n
         asked = stack.enter_context(stop_politely())
         display = stack.enter_context(Display(start, config.steps))
         saved = None

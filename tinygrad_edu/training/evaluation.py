@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from tinygrad_edu.data import Batch
 from tinygrad_edu.generation import Model, measuring
+from tinygrad_edu.modes import no_grad
 
 
 class Evaluation(NamedTuple):
@@ -20,18 +22,25 @@ class Evaluation(NamedTuple):
         return math.exp(self.loss) if self.loss < 700 else math.inf
 
 
-def evaluate(model: Model, batches: Iterable[Batch]) -> Evaluation:
+def evaluate(model: Model, batches: Iterable[Batch], threads: int = 1) -> Evaluation:
     """loss = Σ_batches sum / Σ_batches count: weighted by tokens, so that a short last batch counts as what it is.
 
     model: `model.loss(batch)` gives (summed cross-entropy, count of labels). Dropout is off, nothing is recorded.
+    threads: how many batches are measured at a time, to the same result; where it is more than 1, each should have one
+        BLAS thread, as within `parallel.Shards`.
 
     Raises ValueError where no label at all is counted.
     """
+
+    def measure(batch: Batch) -> tuple[float, int]:
+        with no_grad():  # a mode of the thread
+            loss, count = model.loss(batch)
+            return loss.item(), count
+
     total, count = 0.0, 0
-    with measuring(model):
-        for batch in batches:
-            loss, counted = model.loss(batch)
-            total += loss.item()
+    with measuring(model), ThreadPoolExecutor(threads) as pool:
+        for loss, counted in pool.map(measure, batches) if threads > 1 else map(measure, batches):
+            total += loss
             count += counted
     if count == 0:
         raise ValueError("evaluate: no label was counted, so there is no mean loss; all are -100 or there is no batch")

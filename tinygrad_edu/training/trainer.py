@@ -59,7 +59,7 @@ class Trainer:
 
     model: `model.loss(batch)` gives (summed cross-entropy, count of labels). ids [N]: the text; its last
     `config.val_fraction` is measured on. backward: how a batch becomes a loss and gradients of the mean; an object that
-    shares the batch among threads takes this one's place.
+    shares the batch among threads takes this one's place. threads: how many measure at a time, see `evaluate`.
 
     Raises DataError for a text that is too short, ValueError for ids that the model has no row for. While it runs:
     TrainingError for a loss or gradient that is not finite; the weights are those of the step before then.
@@ -69,11 +69,13 @@ class Trainer:
             print(report.step, report.loss)
     """
 
-    def __init__(self, model: Model, ids: np.ndarray, config: TrainConfig, backward: Backward = backward) -> None:
+    def __init__(
+        self, model: Model, ids: np.ndarray, config: TrainConfig, backward: Backward = backward, threads: int = 1
+    ) -> None:
         size = model.config.vocab_size
         if len(ids) and int(ids.max()) >= size:
             raise ValueError(f"the text holds token id {int(ids.max())}, but the model's vocab_size is {size}")
-        self.model, self.config, self.backward = model, config, backward
+        self.model, self.config, self.backward, self.threads = model, config, backward, threads
         training, self.validation = split(ids, config.val_fraction)
         self.windows = Windows(training, config.block_size)
         self.fingerprint = hashlib.sha256(ids.tobytes()).hexdigest()
@@ -123,7 +125,8 @@ class Trainer:
     def measure(self) -> float:
         """Mean loss over the whole validation part, in nats a token."""
         rows = max(1, _EVALUATION_POSITIONS // self.config.block_size)
-        return evaluate(self.model, consecutive(self.validation, self.config.block_size, rows)).loss
+        batches = consecutive(self.validation, self.config.block_size, rows)
+        return evaluate(self.model, batches, self.threads).loss
 
     def _gradients(self) -> tuple[float, int]:
         """Gradients of the mean loss over all batches of a step, each weighted by its labels."""
