@@ -183,6 +183,7 @@ def test_help_explains_every_option(model: str, capsys: pytest.CaptureFixture[st
         train.main([model, "--help"])
     assert stopped.value.code == 0
     shown = capsys.readouterr().out
+    assert f"(default: {train.PRESETS[model][next(iter(train.PRESETS[model]))]['steps']})" in shown
     options = [line for line in shown.splitlines() if line.startswith("  --")]
     assert len(options) > 20
     for name in ("--val-fraction", "--resume", "--device", "--preset"):

@@ -23,10 +23,11 @@ class Parser(simple_parsing.ArgumentParser):
     A boolean field `tied` is understood as --tied, --no-tied, --tied False, --tied 0, --tied no and their opposites.
     """
 
-    def __init__(self, program: str, description: str) -> None:
+    def __init__(self, program: str, description: str, add_help: bool = True) -> None:
         super().__init__(
             prog=f"python -m tools.{program}",
             description=description,
+            add_help=add_help,
             add_option_string_dash_variants=simple_parsing.DashVariant.DASH,
             allow_abbrev=False,
         )

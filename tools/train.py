@@ -27,7 +27,7 @@ from tinygrad_edu.training import (
 )
 from tools.cli import Parser, UserError, run, unknown, users_mistakes
 from tools.plot import plot_losses
-from tools.presets import PRESETS
+from tools.presets import PRESETS as PRESETS
 from tools.progress import Display as Display
 
 METRICS = "metrics.jsonl"
@@ -73,13 +73,15 @@ def understand(arguments: list[str]) -> Plan:
     """The plan that the arguments describe; raises UserError for the first that is wrong."""
     if not arguments or arguments[0].startswith("-"):
         if {"-h", "--help"} & set(arguments):
-            _parser("gpt", {}).parse(["--help"])
+            _parser("gpt", PRESETS["gpt"]["nano-cpu"], "{" + ",".join(MODELS) + "}").parse(["--help"])
         raise UserError(f"name the model first: python -m tools.train {{{','.join(MODELS)}}} [options]")
     name, rest = arguments[0], arguments[1:]
     if name not in MODELS:
         raise UserError(unknown("model", name, MODELS))
-    # parsed twice: only the first parse tells which preset or which stopped run gives the defaults for the second
-    options = _parser(name, {}).parse(rest).run
+    # which preset or stopped run gives the defaults of all options is found out first
+    first = Parser("train", "", add_help=False)
+    first.add_options(RunOptions(), "run")
+    options = first.parse_known_args(rest)[0].run
     presets = PRESETS[name]
     preset = options.preset or next(iter(presets))
     if preset not in presets:
@@ -103,9 +105,10 @@ def understand(arguments: list[str]) -> Plan:
     return plan
 
 
-def _parser(name: str, defaults: dict[str, Any]) -> Parser:
+def _parser(name: str, defaults: dict[str, Any], shown: str = "") -> Parser:
     parser = Parser(
-        f"train {name}", f"Train a {name} on a text and write all there is to know about the run into a folder."
+        f"train {shown or name}",
+        f"Train a {name} on a text and write all there is to know about the run into a folder.",
     )
     parser.epilog = f"presets of {name}: {', '.join(PRESETS[name])}"
     config = MODELS[name][1]

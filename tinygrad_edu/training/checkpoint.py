@@ -150,8 +150,8 @@ def load_checkpoint(folder: str | os.PathLike[str], *, resume: bool = False) -> 
             f"{folder / TOKENIZER} is another tokenizer than the one this model was trained with: its fingerprint "
             f"differs from the one in {CONFIG}; put the original file back"
         )
-    size = head["config"].get("vocab_size", len(tokenizer))
-    if len(tokenizer) > size:
+    size = head["config"].get("vocab_size")
+    if not isinstance(size, int) or len(tokenizer) > size:
         raise CheckpointError(f"{folder / TOKENIZER} has {len(tokenizer)} entries, the model's vocab_size is {size}")
     state = tensors = None
     if resume:

@@ -233,7 +233,7 @@ class Trainer:
             self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
         except CheckpointError:
             raise
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise CheckpointError(f"the training state lacks something or is of another model: {error}") from None
         self.schedule.load_state_dict({**self.schedule.state_dict(), "last_step": step})
         random.default_generator.set_state(stream.get_state())
