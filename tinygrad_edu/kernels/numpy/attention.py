@@ -10,16 +10,15 @@ from ...buffers import empty
 from .common import Gradients, ones
 
 GROUP = 512 << 10  # bytes of scores that are worked on together
-QUERIES = 128  # queries of one block; a causal block leaves out the keys after its last query
+QUERIES = 128  # queries of a block; a causal block leaves out the keys after its last query
 CALM = 30.0  # |score| up to which exp needs no shift: e³⁰ is far from both ends of float32
 
 
 class Weights(NamedTuple):
-    """What the backward pass of `attention` reads besides its inputs: unnormalised weights e = exp(score − shift)
-    [B, H, q, k], 1/Σ_k e [B, H, q, 1], and the output [B, H, q, d']."""
+    """What the backward pass of `attention` reads besides its inputs: the weights P of each block of queries
+    [B, H, queries, keys], without the keys that are hidden from the whole block, and the output [B, H, q, d']."""
 
-    exps: np.ndarray
-    inverse: np.ndarray
+    blocks: list[np.ndarray]
     output: np.ndarray
     is_causal: bool
     scale: float
@@ -34,10 +33,10 @@ def _groups(batch, heads, one):
     return [(slice(b, b + 1), slice(h, h + together)) for b in range(batch) for h in range(0, heads, together)]
 
 
-def _blocks(queries, keys, is_causal):
+def _blocks(queries, keys, is_causal, size):
     """(first query, end of queries, end of their keys): query i of q reads key j of k where j ≤ i + k − q."""
-    pieces = -(-queries // QUERIES)
-    edges = [queries * n // max(1, pieces) for n in range(pieces + 1)]
+    pieces = -(-queries // QUERIES) if is_causal or queries * keys * size > GROUP else 1
+    edges = [queries * n // pieces for n in range(pieces + 1)] if queries else []
     spare = keys - queries
     return [(i, j, max(0, j + spare) if is_causal else keys) for i, j in itertools.pairwise(edges)]
 
@@ -45,8 +44,8 @@ def _blocks(queries, keys, is_causal):
 def _corner(i, j, spare, dtype):
     """The part of a causal block with hidden keys: its first key, and 1 for the visible ones, else 0."""
     first = max(0, i + spare)
-    hidden_from = np.arange(i, j)[:, None] + spare
-    return first, (np.arange(first, j + spare) <= hidden_from).astype(dtype)
+    last_seen = np.arange(i, j)[:, None] + spare
+    return first, (np.arange(first, j + spare) <= last_seen).astype(dtype)
 
 
 def attention(
@@ -64,10 +63,8 @@ def attention(
     O [B, H, q, d'], laid out as [B, q, H, d'] so that its heads merge without a copy, and `Weights` for the backward
     pass. A query that may read nothing gets 0.
 
-    The weights stay unnormalised: 1/Σ is applied to the rows of O. A row's largest score is subtracted only where
-    ‖q‖·‖k‖·scale, which no score exceeds, does not already keep exp far from overflow and underflow.
-    Sources: Vaswani et al., "Attention is all you need", 2017; Milakov and Gimelshein, "Online normalizer calculation
-    for softmax", 2018.
+    A row's largest score is subtracted only where scores are so large that exp would come near its limits.
+    Source: Vaswani et al., "Attention is all you need", 2017, section 3.2.
 
     >>> one = np.ones((1, 1, 2, 1))
     >>> attention(one, one, np.array([1.0, 3.0]).reshape(1, 1, 2, 1), is_causal=True)[0].ravel()
@@ -76,47 +73,29 @@ def attention(
     batch, heads, queries, width = q.shape
     keys, dtype = k.shape[2], q.dtype
     scale = 1 / math.sqrt(max(width, 1)) if scale is None else float(scale)
-    exps = empty((batch, heads, queries, keys), dtype)
     output = empty((batch, queries, heads, v.shape[3]), dtype).transpose(0, 2, 1, 3)
-    inverse = empty((batch, heads, queries, 1), dtype)
-    saved = Weights(exps, inverse, output, is_causal, scale)
-    if not exps.size:
-        output[...] = 0
-        return output, saved
+    blocks = _blocks(queries, keys, is_causal, dtype.itemsize)
+    weights = [empty((batch, heads, j - i, end), dtype) for i, j, end in blocks]
     scaled = empty((batch, heads, width, keys), dtype)
     np.multiply(k.swapaxes(2, 3), scale, out=scaled)
-    visible = _visible(mask, exps.shape, dtype)
-    one = ones(keys, dtype)
-    blocks = _blocks(queries, keys, is_causal)
+    visible = _visible(mask, (batch, heads, queries, keys), dtype)
     corners = [_corner(i, j, keys - queries, dtype) if is_causal else None for i, j, _ in blocks]
-    calm = _calm(q, scaled)
+    one = ones(keys, dtype)
     for group in _groups(batch, heads, queries * keys * dtype.itemsize):
-        for (i, j, end), corner in zip(blocks, corners):
-            e, total = exps[group][:, :, i:j, :end], inverse[group][:, :, i:j]
-            o = output[group][:, :, i:j]
-            if not end:
-                total.fill(1)
-                o.fill(0)
+        for (i, j, end), block, corner in zip(blocks, weights, corners):
+            e, o = block[group], output[group][:, :, i:j]
+            if not e.size:
+                o[...] = 0
                 continue
             np.matmul(q[group][:, :, i:j], scaled[group][..., :end], out=e)
-            seen = None if visible is None else visible[group][:, :, i:j, :end]
-            if calm:
-                np.exp(e, out=e)
-                if seen is not None:
-                    e *= seen
-                if corner is not None:
-                    e[..., corner[0] :] *= corner[1]
-            else:
-                _hide(e, seen, corner)
-                e -= _largest(e)
-                np.exp(e, out=e)
-            np.matmul(e, one[:end], out=total[..., 0])
-            if mask is not None or queries > keys:
+            _exp(e, None if visible is None else visible[group][:, :, i:j, :end], corner)
+            total = np.matmul(e, one[:end])
+            if visible is not None or queries > keys:
                 total[total == 0] = 1
             np.reciprocal(total, out=total)
+            e *= total[..., None]
             np.matmul(e, v[group][:, :, :end], out=o)
-            o *= total
-    return output, saved
+    return output, Weights(weights, output, is_causal, scale)
 
 
 def _visible(mask, shape, dtype):
@@ -126,16 +105,24 @@ def _visible(mask, shape, dtype):
     return np.broadcast_to(mask.astype(dtype), shape)
 
 
-def _calm(q, scaled):
-    """Whether all scores lie within ±CALM: no product of two vectors exceeds the product of their lengths."""
-    longest = np.sqrt(np.vecdot(q, q).max()) * np.sqrt(np.square(scaled).sum(axis=2).max())
-    return bool(longest <= CALM)
+def _exp(e, visible, corner):
+    """Scores become exp(score − shift), 0 for hidden keys; the shift is the same along a row."""
+    calm = e.max() <= CALM and e.min() >= -CALM
+    if not calm:
+        _hide(e, visible, corner)
+        e -= _largest(e)
+    np.exp(e, out=e)
+    if calm:
+        if visible is not None:
+            e *= visible
+        if corner is not None:
+            e[..., corner[0] :] *= corner[1]
 
 
-def _hide(e, seen, corner):
+def _hide(e, visible, corner):
     """Hidden scores become −∞."""
-    if seen is not None:
-        np.copyto(e, -np.inf, where=seen == 0)
+    if visible is not None:
+        np.copyto(e, -np.inf, where=visible == 0)
     if corner is not None:
         np.copyto(e[..., corner[0] :], -np.inf, where=corner[1] == 0)
 
@@ -164,54 +151,42 @@ def attention_backward(
     """
     batch, heads, queries, _ = q.shape
     keys, dtype = k.shape[2], q.dtype
-    exps, inverse, output, is_causal, scale = saved
+    weights, output, is_causal, scale = saved
     dq, dk, dv = _gradients(q, k, v, need)
-    if not exps.size:
+    if need[0] or need[1]:
+        scaled = empty((batch, heads, v.shape[3], keys), dtype)
+        np.multiply(v.swapaxes(2, 3), scale, out=scaled)
+        level = np.vecdot(g, output)[..., None]
+        level *= scale
+    blocks = _blocks(queries, keys, is_causal, dtype.itemsize)
+    if not any(p.size for p in weights):
         for d in (dq, dk, dv):
             if d is not None:
                 d[...] = 0
         return dq, dk, dv
-    shares = empty((batch, heads, queries, v.shape[3]), dtype)
-    np.multiply(g, inverse, out=shares)
-    through_weights = need[0] or need[1]
-    if through_weights:
-        scaled = empty((batch, heads, v.shape[3], keys), dtype)
-        np.multiply(v.swapaxes(2, 3), scale, out=scaled)
-        level = np.vecdot(shares, output)[..., None]
-        level *= scale
-    blocks = _blocks(queries, keys, is_causal)
-    spare = keys - queries
     for group in _groups(batch, heads, queries * keys * dtype.itemsize):
-        e, rows = exps[group], shares[group]
-        if through_weights:
-            ds = empty(e.shape, dtype)
-            for i, j, end in blocks:
-                part = ds[:, :, i:j, :end]
-                np.matmul(rows[:, :, i:j], scaled[group][..., :end], out=part)
-                part -= level[group][:, :, i:j]
-                part *= e[:, :, i:j, :end]
-                if dq is not None:
-                    np.matmul(part, k[group][:, :, :end], out=dq[group][:, :, i:j])
-        for first, end, start in _key_blocks(blocks, keys, spare, is_causal):
-            if dk is not None:
-                np.matmul(
-                    ds[:, :, start:, first:end].swapaxes(2, 3), q[group][:, :, start:], out=dk[group][:, :, first:end]
-                )
+        for (i, j, end), block in zip(blocks[::-1], weights[::-1]):  # the last block reads all keys
+            p, rows = block[group], g[group][:, :, i:j]
             if dv is not None:
-                np.matmul(e[:, :, start:, first:end].swapaxes(2, 3), rows[:, :, start:], out=dv[group][:, :, first:end])
+                _add_product(dv[group][:, :, :end], p, rows, j == queries)
+            if need[0] or need[1]:
+                ds = empty(p.shape, dtype)
+                np.matmul(rows, scaled[group][..., :end], out=ds)
+                ds -= level[group][:, :, i:j]
+                ds *= p
+            if dq is not None:
+                np.matmul(ds, k[group][:, :, :end], out=dq[group][:, :, i:j])
+            if dk is not None:
+                _add_product(dk[group][:, :, :end], ds, q[group][:, :, i:j], j == queries)
     return dq, dk, dv
 
 
-def _key_blocks(blocks, keys, spare, is_causal):
-    """(first key, end of keys, first query of the first block that worked on them)."""
-    if not is_causal:
-        return [(0, keys, 0)]
-    found, first = [], 0
-    for i, _, end in blocks:
-        if end > first:
-            found.append((first, end, i))
-            first = end
-    return found
+def _add_product(total, weights, rows, first):
+    """total = weightsᵀ·rows the first time, later total += weightsᵀ·rows."""
+    if first:
+        np.matmul(weights.swapaxes(2, 3), rows, out=total)
+    else:
+        total += np.matmul(weights.swapaxes(2, 3), rows)
 
 
 def _gradients(q, k, v, need):

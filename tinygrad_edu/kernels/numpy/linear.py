@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...buffers import empty
-from .common import Gradients, RowFactor, ones, row_slices, viewed
+from .common import Gradients, ones, viewed
 
 ONE_HOT = 512  # up to this many rows a table's gradient is one product with a one-hot matrix
 
@@ -20,14 +20,8 @@ def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) ->
     y = empty((rows.shape[0], weight.shape[0]), x.dtype)
     np.matmul(rows, weight.T, out=y)
     if bias is not None:
-        _shift_rows(y, bias)
+        y += bias
     return y.reshape(*x.shape[:-1], weight.shape[0])
-
-
-def _shift_rows(y, bias):
-    shift = RowFactor(bias)
-    for part in row_slices(*y.shape):
-        shift.apply(np.add, y[part], y[part])
 
 
 def _count(x):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from ...buffers import empty
-from .common import Gradients, RowFactor, ones, row_slices, viewed
+from .common import Gradients, ones, row_slices, viewed
 
 
 def _flat(x, axes_count):
@@ -37,8 +37,8 @@ def layer_norm(
     mean, rstd = np.empty(count, x.dtype), np.empty(count, x.dtype)
     if width:
         average = np.full(width, 1 / width, x.dtype)
-        scale = None if weight is None else RowFactor(weight.reshape(-1))
-        shift = None if bias is None else RowFactor(bias.reshape(-1))
+        scale = None if weight is None else weight.reshape(-1)
+        shift = None if bias is None else bias.reshape(-1)
         for part in row_slices(count, width):
             z, m, r = y[part], mean[part], rstd[part]
             np.matmul(rows[part], average, out=m)
@@ -50,9 +50,9 @@ def layer_norm(
             np.reciprocal(r, out=r)
             z *= r[:, None]
             if scale is not None:
-                scale.apply(np.multiply, z, z)
+                z *= scale
             if shift is not None:
-                shift.apply(np.add, z, z)
+                z += shift
     return y.reshape(x.shape), mean, rstd
 
 
@@ -78,9 +78,8 @@ def layer_norm_backward(
     dweight = np.zeros(width, g.dtype) if need[1] else None
     dbias = np.matmul(ones(count, g.dtype), gradients) if need[2] else None
     if count and width and (need[0] or need[1]):
-        factor = np.ones(width, g.dtype) if weight is None else weight.reshape(-1)
-        scale = None if weight is None else RowFactor(factor)
-        average = factor * g.dtype.type(1 / width)
+        scale = np.ones(width, g.dtype) if weight is None else weight.reshape(-1)
+        average = scale * (1 / width)
         parts = row_slices(count, width)
         centred, product = empty((2, parts[0].stop, width), g.dtype)
         for part in parts:
@@ -95,17 +94,11 @@ def layer_norm_backward(
                 along = t @ average
                 along *= r
                 along *= r
-                along *= r
-                if scale is None:
-                    np.multiply(h, r[:, None], out=d)
-                else:
-                    scale.apply(np.multiply, h, d)
-                    d *= r[:, None]
                 c *= along[:, None]
+                np.multiply(h, scale, out=d)
                 d -= c
-                level = h @ average
-                level *= r
-                d -= level[:, None]
+                d -= (h @ average)[:, None]
+                d *= r[:, None]
     return (
         None if dx is None else dx.reshape(x.shape),
         None if dweight is None else dweight.reshape(inner),

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from ...buffers import empty
-from .common import CHUNK, packed
+from .common import CHUNK, packed, scalars
 
 _SAFE = (1e-24, 1e24)  # a sum of squares of a chunk outside it is taken again in float64
 
@@ -39,22 +39,30 @@ def adamw(
     array([0.89])
     """
     root = math.sqrt(1 - beta2**step)
-    size = lr * root / (1 - beta1**step)
-    decay = 1 - lr * weight_decay
+    b1, b2, g1, g2, floor, size, decay = scalars(
+        param.dtype,
+        beta1,
+        beta2,
+        (1 - beta1) * grad_scale,
+        math.sqrt(1 - beta2) * grad_scale,
+        eps * root,
+        lr * root / (1 - beta1**step),
+        1 - lr * weight_decay,
+    )
     scratch = empty((CHUNK,), param.dtype)
     for i in range(0, param.size, CHUNK):
         part = slice(i, i + CHUNK)
         p, g, m, v = param[part], grad[part], exp_avg[part], exp_avg_sq[part]
         x = scratch[: p.size]
-        np.multiply(g, (1 - beta1) * grad_scale, out=x)
-        m *= beta1
+        np.multiply(g, g1, out=x)
+        m *= b1
         m += x
-        np.multiply(g, math.sqrt(1 - beta2) * grad_scale, out=x)
+        np.multiply(g, g2, out=x)
         x *= x
-        v *= beta2
+        v *= b2
         v += x
         np.sqrt(v, out=x)
-        x += eps * root
+        x += floor
         np.divide(m, x, out=x)
         x *= size
         if weight_decay:
