@@ -10,7 +10,7 @@ RUN := .venv/bin/python
 # An environment whose interpreter was removed cannot be repaired, only made again.
 $(shell test ! -e .venv || test -x $(RUN) || rm -rf .venv)
 
-.PHONY: help demo test lint parity proof clean
+.PHONY: help demo test lint parity proof bench clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -30,8 +30,11 @@ lint: .venv/dev.stamp ## check format, lint and types
 parity: .venv/dev.stamp .venv/parity.stamp ## install PyTorch and compare with it
 	@$(RUN) -m pytest tests/parity
 
-proof: .venv/dev.stamp .venv/parity.stamp ## run the long proofs in full (hours on a small machine)
+proof: .venv/dev.stamp .venv/parity.stamp ## run the long proofs in full, as CI runs them in short form
 	@$(RUN) -m pytest tests/proof --whole
+
+bench: .venv/tools.stamp ## time a training step, beside PyTorch's where that is installed (make parity installs it)
+	@$(RUN) -m tools.bench
 
 clean: ## remove the environment and all caches; what was trained, in runs/, stays
 	@rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
