@@ -5,7 +5,7 @@ from tinygrad_edu.tape import Op
 
 
 class Matmul(Op):
-    """{out} = {x}·{y} over the last axis of {x} and the last but one of {y}; leading axes broadcast"""
+    """{out} = {x}·{y}; over the last axis of {x} and the last but one of {y}, leading axes broadcast"""
 
     promotes = True
 
