@@ -1,0 +1,79 @@
+"""PyTorch as a contender of `tools.bench`: the same GPT, eager, with its fused attention and fused AdamW."""
+
+import json
+import sys
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from tools.bench import BETAS, CLIP, LEARNING_RATE, WEIGHT_DECAY, BenchConfig, batches, model, work
+
+
+class Block(nn.Module):
+    """One layer, pre-norm, without bias."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm_1 = nn.LayerNorm(width, bias=False)
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.output = nn.Linear(width, width, bias=False)
+        self.norm_2 = nn.LayerNorm(width, bias=False)
+        self.up = nn.Linear(width, 4 * width, bias=False)
+        self.down = nn.Linear(4 * width, width, bias=False)
+
+    def forward(self, x: Any) -> Any:
+        B, T, D = x.shape
+        parts = self.qkv(self.norm_1(x)).split(D, dim=-1)
+        q, k, v = (part.view(B, T, self.heads, D // self.heads).transpose(1, 2) for part in parts)
+        o = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.output(o.transpose(1, 2).reshape(B, T, D))
+        return x + self.down(F.gelu(self.up(self.norm_2(x)), approximate="tanh"))
+
+
+class GPT(nn.Module):
+    """Mean cross-entropy of a tied GPT."""
+
+    def __init__(self, config: BenchConfig) -> None:
+        super().__init__()
+        self.token = nn.Embedding(config.vocab_size, config.width)
+        self.position = nn.Embedding(config.block_size, config.width)
+        self.blocks = nn.ModuleList(Block(config.width, config.heads) for _ in range(config.layers))
+        self.norm = nn.LayerNorm(config.width, bias=False)
+
+    def forward(self, ids: Any, labels: Any) -> Any:
+        x = self.token(ids) + self.position(torch.arange(ids.shape[1]))
+        for block in self.blocks:
+            x = block(x)
+        return F.cross_entropy(F.linear(self.norm(x), self.token.weight).flatten(0, 1), labels.flatten())
+
+
+def contend(config: BenchConfig) -> None:
+    """Train with the weights that the other contender starts from; both list their parameters in the same order."""
+    if config.threads:
+        torch.set_num_threads(config.threads)
+    gpt = GPT(config)
+    mine = list(gpt.parameters())
+    with torch.no_grad():
+        for p, start in zip(mine, model(config).parameters(), strict=True):
+            p.copy_(torch.from_numpy(start.array))
+    decayed, plain = [p for p in mine if p.dim() > 1], [p for p in mine if p.dim() < 2]
+    groups = [{"params": decayed, "weight_decay": WEIGHT_DECAY}, {"params": plain, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=LEARNING_RATE, betas=BETAS, fused=True)
+    data = [(torch.from_numpy(ids), torch.from_numpy(labels)) for ids, labels in batches(config)]
+
+    def step(i: int) -> float:
+        loss = gpt(*data[i % len(data)])
+        loss.backward()
+        nn.utils.clip_grad_norm_(mine, CLIP, foreach=True)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return loss.item()
+
+    work(config, step)
+
+
+if __name__ == "__main__":
+    contend(BenchConfig(**json.loads(sys.argv[2])))
