@@ -1,5 +1,6 @@
 """Scaled dot-product attention, forward and backward, in blocks of scores that stay in cache."""
 
+import functools
 import itertools
 import math
 from typing import NamedTuple
@@ -44,8 +45,15 @@ def _blocks(queries, keys, is_causal, size):
 def _corner(i, j, spare, dtype):
     """The part of a causal block with hidden keys: its first key, and 1 for the visible ones, else 0."""
     first = max(0, i + spare)
-    last_seen = np.arange(i, j)[:, None] + spare
-    return first, (np.arange(first, j + spare) <= last_seen).astype(dtype)
+    return first, _triangle(j - i, first - i - spare, dtype)
+
+
+@functools.lru_cache(maxsize=32)
+def _triangle(size, left_out, dtype):
+    """Ones on and below the diagonal, [size, size] without the first columns; read-only, since it is shared."""
+    triangle = np.tri(size, dtype=dtype)[:, left_out:]
+    triangle.flags.writeable = False
+    return triangle
 
 
 def attention(
@@ -79,7 +87,7 @@ def attention(
     scaled = empty((batch, heads, width, keys), dtype)
     np.multiply(k.swapaxes(2, 3), scale, out=scaled)
     visible = _visible(mask, (batch, heads, queries, keys), dtype)
-    corners = [_corner(i, j, keys - queries, dtype) if is_causal else None for i, j, _ in blocks]
+    corners = [_corner(i, j, keys - queries, dtype) if is_causal and j > i + 1 else None for i, j, _ in blocks]
     one = ones(keys, dtype)
     for group in _groups(batch, heads, queries * keys * dtype.itemsize):
         for (i, j, end), block, corner in zip(blocks, weights, corners):
