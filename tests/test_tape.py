@@ -161,6 +161,23 @@ class TestSeveralOutputs:
         assert ran.count("split") == 1
         assert grad_of(x).tolist() == [6.0, 3.0, 2.0]
 
+    def test_gradients_that_lie_side_by_side_are_not_copied(self) -> None:
+        x = tg.ones(2, 6, requires_grad=True)
+        base = np.arange(12, dtype=np.float32).reshape(2, 6)
+        seen = []
+        x.split([2, 1, 3], 1)
+        rule = Split.__dict__["dx"]
+        for pieces in (
+            [base[:, :2], base[:, 2:3], base[:, 3:]],
+            [base[:, :2], base[:, 3:4], base[:, 3:]],
+            [base[:, :2], base[:, 2:3], base[:, 3:].copy()],
+            [base[:, :2], base[:, 2:3][::-1], base[:, 3:]],
+        ):
+            whole = rule(pieces, (2, 1, 3), 1, (2, 6))
+            np.testing.assert_array_equal(whole, np.concatenate(pieces, 1))
+            seen.append(np.shares_memory(whole, base))
+        assert seen == [True, False, False, False]
+
 
 class TestFunctionalGrad:
     def test_touches_no_grad_and_takes_inner_values(self) -> None:

@@ -171,6 +171,31 @@ def accumulate(total: Array, more: Array, owned: bool) -> Array:
     return as_array(total + more, total)
 
 
+def side_by_side(pieces: list[Any], axis: int) -> Array | None:
+    """One array that shows the pieces where they lie, if they already lie one behind the other along `axis`."""
+    first = pieces[0]
+    if type(first) is not np.ndarray or type(first.base) is not np.ndarray or not first.base.flags.c_contiguous:
+        return None
+    start = here = _address(first)
+    length = 0
+    for piece in pieces:
+        if (
+            piece.base is not first.base
+            or piece.strides != first.strides
+            or piece.dtype != first.dtype
+            or _address(piece) != here
+        ):
+            return None
+        length += piece.shape[axis]
+        here += piece.shape[axis] * piece.strides[axis]
+    shape = (*first.shape[:axis], length, *first.shape[axis + 1 :])
+    return np.ndarray(shape, first.dtype, first.base, start - _address(first.base), first.strides)
+
+
+def _address(array: Array) -> int:
+    return array.__array_interface__["data"][0]
+
+
 def own_copy(array: Array) -> Array:
     """A copy in memory of its own, rows in C order."""
     return array.copy(order="C")

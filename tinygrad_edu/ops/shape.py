@@ -2,7 +2,7 @@
 
 import itertools
 
-from tinygrad_edu.backend import module_of, to_device
+from tinygrad_edu.backend import module_of, side_by_side, to_device
 from tinygrad_edu.tape import Op
 
 
@@ -145,7 +145,8 @@ class Split(Op):
     def dx(g, sizes, axis, x_shape):
         """d{x} = the pieces' gradients, one behind the other"""
         if all(piece is not None for piece in g):
-            return Cat(*g, axis=axis)
+            whole = side_by_side(g, axis)
+            return Cat(*g, axis=axis) if whole is None else whole
         total, start = None, 0
         for n, piece in zip(sizes, g, strict=True):
             if piece is not None:
