@@ -9,6 +9,8 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 import tinygrad_edu as tg
 from models.gpt import GPT, GPTConfig
+from tinygrad_edu.kernels import crew
+from tinygrad_edu.kernels.numpy import adamw
 from tinygrad_edu.modes import setting, thread
 from tinygrad_edu.parallel import Shards
 from tinygrad_edu.parallel.workers import Workers
@@ -309,3 +311,40 @@ def test_a_traced_step_runs_in_one_thread():
 
     with Shards(2) as shards, setting(trace=object()):
         assert shards.backward(Model(), ([1.0, 2.0],)) == (0.0, 0)
+
+
+@pytest.mark.parametrize("size", [0, 5, crew.LEAST, 2 * crew.LEAST, 7 * crew.LEAST + 13])
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_a_shared_pass_covers_everything_once(size, n):
+    seen, threads = np.zeros(size, np.int64), set()
+
+    def count(start, stop):
+        seen[start:stop] += 1
+        threads.add(threading.current_thread())
+
+    with Shards(n):
+        crew.shared(count, size)
+    assert (seen == 1).all()
+    assert len(threads) == max(1, min(n, size // crew.LEAST))
+
+
+def test_an_optimizer_step_is_the_same_shared_or_alone():
+    size, found = 2 * crew.LEAST + 1000, []
+    for n in (1, 2):
+        drawn = np.random.default_rng(0)
+        p, g, m, v = drawn.random((4, size), np.float32)
+        with Shards(n):
+            adamw(p, g, m, v, lr=0.1, beta1=0.9, beta2=0.99, eps=1e-8, weight_decay=0.1, step=3)
+        found.append((p, m, v))
+    np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_a_failing_pass_ends_the_offer_with_its_block():
+    def fail(start, stop):
+        raise KeyError(start)
+
+    with Shards(2):
+        with pytest.raises(KeyError, match="0"):
+            crew.shared(fail, 4 * crew.LEAST)
+        assert crew._thread.count == 2
+    assert crew._thread.count == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from tinygrad_edu import random
 from tinygrad_edu.buffers import empty
+from tinygrad_edu.kernels import crew
 from tinygrad_edu.modes import thread
 from tinygrad_edu.parallel.blas import BlasThreads
 from tinygrad_edu.parallel.workers import Workers
@@ -61,23 +63,26 @@ class Shards:
             raise ValueError(f"Shards: n is {n!r}; it counts threads, so give 1 or more, or None for one per core")
         self.n = _cores() if n is None else int(n)
         self._workers: Workers | None = None
+        self._open = ExitStack()
         self._blas: BlasThreads | None = None
 
     def __enter__(self) -> Shards:
         if self._workers is not None:
             raise RuntimeError("Shards: already entered; make another object for another `with` block")
-        if self.n > 1:
-            self._blas = BlasThreads()
-            self._blas.limit(1)
-        self._workers = Workers(self.n)
+        with ExitStack() as stack:
+            if self.n > 1:
+                self._blas = BlasThreads()
+                stack.callback(self._blas.restore)
+                self._blas.limit(1)
+            self._workers = Workers(self.n)
+            stack.callback(self._workers.close)
+            stack.enter_context(crew.offered(self._workers.run, self.n))
+            self._open = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._workers is not None:
-            self._workers.close()
-        if self._blas is not None:
-            self._blas.restore()
         self._workers = self._blas = None
+        self._open.close()
 
     def backward(self, model: Any, batch: Any) -> tuple[float, int]:
         """Add the gradients of the batch's mean loss to `.grad` of every leaf, and return (summed loss, count).

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from ...buffers import empty
+from .. import crew
 from .common import CHUNK, packed, scalars
 
 _SAFE = (1e-24, 1e24)  # a sum of squares of a chunk outside it is taken again in float64
@@ -49,25 +50,29 @@ def adamw(
         lr * root / (1 - beta1**step),
         1 - lr * weight_decay,
     )
-    scratch = empty((CHUNK,), param.dtype)
-    for i in range(0, param.size, CHUNK):
-        part = slice(i, i + CHUNK)
-        p, g, m, v = param[part], grad[part], exp_avg[part], exp_avg_sq[part]
-        x = scratch[: p.size]
-        np.multiply(g, g1, out=x)
-        m *= b1
-        m += x
-        np.multiply(g, g2, out=x)
-        x *= x
-        v *= b2
-        v += x
-        np.sqrt(v, out=x)
-        x += floor
-        np.divide(m, x, out=x)
-        x *= size
-        if weight_decay:
-            p *= decay
-        p -= x
+
+    def update(start, stop):
+        scratch = empty((CHUNK,), param.dtype)
+        for i in range(start, stop, CHUNK):
+            part = slice(i, min(i + CHUNK, stop))
+            p, g, m, v = param[part], grad[part], exp_avg[part], exp_avg_sq[part]
+            x = scratch[: p.size]
+            np.multiply(g, g1, out=x)
+            m *= b1
+            m += x
+            np.multiply(g, g2, out=x)
+            x *= x
+            v *= b2
+            v += x
+            np.sqrt(v, out=x)
+            x += floor
+            np.divide(m, x, out=x)
+            x *= size
+            if weight_decay:
+                p *= decay
+            p -= x
+
+    crew.shared(update, param.size)
 
 
 def sum_of_squares(x: np.ndarray) -> float:
