@@ -1,0 +1,56 @@
+"""What the README says is so: its code runs, its picture is what the code draws, its commands and folders exist."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tinygrad_edu.graph import engine
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PICTURE = ROOT / "tools" / "pictures" / "bigram.svg"
+BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, flags=re.DOTALL)
+CODE = next(text for language, text in BLOCKS if language == "python")
+
+
+def test_the_first_screen_shows_both_commands_the_code_and_the_picture() -> None:
+    first = README[: README.index("\n## ")]
+    assert "\n```\nmake demo\nmake test\n```\n" in first
+    assert CODE in first
+    assert f'src="{PICTURE.relative_to(ROOT).as_posix()}"' in first
+
+
+def test_the_code_has_ten_lines() -> None:
+    assert len([line for line in CODE.splitlines() if line]) == 10
+
+
+def test_the_code_draws_the_picture(tmp_path: Path) -> None:
+    """To draw it anew after a change of the drawing: run the README's lines in tools/pictures."""
+    if Path(engine.find_dot()).stem != "graphviz-pure":
+        pytest.skip("another dot than the pinned one lays it out another way")
+    subprocess.run([sys.executable, "-c", CODE], cwd=tmp_path, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert (tmp_path / "bigram.svg").read_bytes() == PICTURE.read_bytes()
+
+
+def test_the_op_is_quoted_as_it_is() -> None:
+    op = [text for language, text in BLOCKS if language == "python"][1]
+    assert any(op in path.read_text(encoding="utf-8") for path in (ROOT / "tinygrad_edu" / "ops").glob("*.py"))
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"(?m)(?:^|`)make ([a-z]+)\b", README))))
+def test_target_exists(name: str) -> None:
+    assert re.search(rf"^{name}:", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"\btools\.([a-z]+)\b", README))))
+def test_tool_exists(name: str) -> None:
+    assert (ROOT / "tools" / f"{name}.py").is_file()
+
+
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:tools|models|tinygrad_edu|\.ci)/[\w./]*)`", README))))
+def test_path_exists(path: str) -> None:
+    assert (ROOT / path).exists()
