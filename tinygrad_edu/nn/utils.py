@@ -1,4 +1,4 @@
-"""What is done to a model's gradients between backward and the optimizer's step."""
+"""What is done to a model's gradients between backward and the optimizer's step, and its parameters as one vector."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from tinygrad_edu import backend, kernels
+from tinygrad_edu.functional import cat
+from tinygrad_edu.modes import no_grad
 from tinygrad_edu.tensor import Tensor
 
 
@@ -15,8 +17,8 @@ def clip_grad_norm_(
 ) -> Tensor:
     """Scale all gradients, in place, by one factor so that their common norm is at most `max_norm`.
 
-    norm = √(Σ g²) over every element of every gradient, as if they were one vector; where norm > max_norm, each g
-    becomes g·max_norm/(norm + 1e-6). Parameters without a gradient are passed over.
+    norm = (Σ |g|ᵖ)^(1/p), p = norm_type, over every element of every gradient, as if they were one vector; where
+    norm > max_norm, each g becomes g·max_norm/(norm + 1e-6). Parameters without a gradient are passed over.
 
     Differs from PyTorch: where the norm is infinite or NaN the gradients stay as they are, so that what is wrong with
     them can still be seen; look at the result and skip the step.
@@ -24,11 +26,11 @@ def clip_grad_norm_(
     Args:
         parameters: Tensors with gradients, or one; a generator is read once.
         max_norm: bound of the norm, at least 0; infinity only measures.
-        norm_type: 2.0, or infinity for the largest |g|.
+        norm_type: p, above 0; infinity for the largest |g|.
         error_if_nonfinite: raise RuntimeError for a norm that is infinite or NaN.
 
     Returns the norm before clipping, a Tensor without axes; 0 where there is no gradient.
-    Raises ValueError for another norm_type or a negative max_norm.
+    Raises ValueError for a norm_type of 0 or less or a negative max_norm.
     Source: Pascanu et al., "On the difficulty of training recurrent neural networks", 2013, algorithm 1.
 
     >>> import tinygrad_edu as tg
@@ -39,28 +41,119 @@ def clip_grad_norm_(
     """
     if not max_norm >= 0:
         raise ValueError(f"clip_grad_norm_: max_norm must be at least 0, not {max_norm}")
-    if norm_type not in (2, math.inf):
-        raise ValueError(f"clip_grad_norm_: norm_type must be 2.0 or infinity, not {norm_type}")
-    listed = {id(p): p for p in ([parameters] if isinstance(parameters, Tensor) else parameters)}
-    gradients = [p.grad for p in listed.values() if p.grad is not None]
-    if not gradients:
-        return Tensor(0.0)
-    if norm_type == 2:
-        norm = math.sqrt(sum(_sum_of_squares(g.array) for g in gradients))
-    else:
-        largest = [float(abs(g.array).max()) for g in gradients if g.array.size]
-        norm = math.nan if any(map(math.isnan, largest)) else max(largest, default=0.0)
+    gradients = _gradients(parameters)
+    norm = _norm(gradients, float(norm_type))
     if math.isfinite(norm):
         if norm > max_norm:
             factor = max_norm / (norm + 1e-6)
-            for g in {id(g): g for g in gradients}.values():
+            for g in gradients:
                 backend.module_of(g.array).multiply(g.array, factor, out=g.array)
                 g.bump_version()
     elif error_if_nonfinite:
         raise RuntimeError(f"clip_grad_norm_: the norm of the gradients is {norm}; some gradient is infinite or NaN")
-    return Tensor(norm, dtype=gradients[0].dtype, device=gradients[0].device)
+    return _like(norm, gradients)
+
+
+def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> Tensor:
+    """Bring every element of every gradient, in place, into −clip_value to clip_value.
+
+    This changes the gradient's direction, which `clip_grad_norm_` does not. NaN stays NaN.
+
+    Differs from PyTorch, which returns nothing.
+
+    Args:
+        parameters: Tensors with gradients, or one; a generator is read once.
+        clip_value: the bound, at least 0.
+
+    Returns √(Σ g²) before clipping, as `clip_grad_norm_` does: a Tensor without axes, 0 where there is no gradient.
+    Raises ValueError for a negative clip_value.
+
+    >>> import tinygrad_edu as tg
+    >>> w = tg.zeros(2, requires_grad=True)
+    >>> w.grad = tg.tensor([3.0, -4.0])
+    >>> clip_grad_value_([w], clip_value=3.5).item(), w.grad.tolist()
+    (5.0, [3.0, -3.5])
+    """
+    if not clip_value >= 0:
+        raise ValueError(f"clip_grad_value_: clip_value must be at least 0, not {clip_value}")
+    gradients = _gradients(parameters)
+    norm = _norm(gradients, 2.0)
+    for g in gradients:
+        g.array.clip(-clip_value, clip_value, out=g.array)
+        g.bump_version()
+    return _like(norm, gradients)
+
+
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
+    """All elements of all parameters as one vector, one parameter after the other, rows in order.
+
+    Args:
+        parameters: Tensors of one dtype on one device, in any shapes.
+
+    Returns a Tensor [N], N the sum of their sizes; gradients flow back through it. Raises ValueError for none.
+
+    >>> import tinygrad_edu as tg
+    >>> parameters_to_vector([tg.tensor([[1.0, 2.0]]), tg.tensor(3.0)])
+    tensor([1., 2., 3.])
+    """
+    pieces = [p.reshape(-1) for p in parameters]
+    if not pieces:
+        raise ValueError("parameters_to_vector: there are no parameters; a generator can be read only once")
+    return cat(pieces)
+
+
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
+    """Give the parameters the values of a vector, in the order of `parameters_to_vector`.
+
+    Differs from PyTorch: values are copied to where the parameters are, which do not become views of the vector; and a
+    vector of another length is refused.
+
+    Args:
+        vec: a Tensor [N], N the sum of the parameters' sizes.
+        parameters: Tensors, written in place.
+
+    Raises ValueError for another N; nothing was written then.
+
+    >>> import tinygrad_edu as tg
+    >>> from tinygrad_edu import nn
+    >>> layer = nn.Linear(2, 1)
+    >>> vector_to_parameters(tg.tensor([1.0, 2.0, 3.0]), layer.parameters())
+    >>> layer.weight.tolist(), layer.bias.tolist()
+    ([[1.0, 2.0]], [3.0])
+    """
+    listed = list(parameters)
+    sizes = [p.numel() for p in listed]
+    if vec.shape != (sum(sizes),):
+        raise ValueError(
+            f"vector_to_parameters: the parameters have {sum(sizes)} elements, and the vector has shape {vec.shape}"
+        )
+    with no_grad():
+        for p, piece in zip(listed, vec.detach().split(sizes)):
+            p.copy_(piece.reshape(p.shape))
+
+
+def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
+    """The gradients that there are, each once."""
+    listed = [parameters] if isinstance(parameters, Tensor) else parameters
+    return list({id(p.grad): p.grad for p in listed if p.grad is not None}.values())
+
+
+def _norm(gradients: list[Tensor], p: float) -> float:
+    """The p-norm of all gradients as one vector."""
+    if not p > 0:
+        raise ValueError(f"clip_grad_norm_: norm_type must be above 0, not {p}")
+    if p == 2:
+        return math.sqrt(sum(_sum_of_squares(g.array) for g in gradients))
+    if math.isinf(p):
+        largest = [float(abs(g.array).max()) for g in gradients if g.array.size]
+        return math.nan if any(map(math.isnan, largest)) else max(largest, default=0.0)
+    return sum(float((abs(g.array).astype(backend.float64) ** p).sum()) for g in gradients) ** (1 / p)
 
 
 def _sum_of_squares(array: Any) -> float:
     kernel = getattr(kernels.of(array), "sum_of_squares", None)
     return kernel(array) if kernel else float((array.astype(backend.float64) ** 2).sum())
+
+
+def _like(norm: float, gradients: list[Tensor]) -> Tensor:
+    return Tensor(norm, dtype=gradients[0].dtype, device=gradients[0].device) if gradients else Tensor(0.0)

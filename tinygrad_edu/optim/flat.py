@@ -1,9 +1,9 @@
-"""Parameters of one dtype and device as views of one array, with AdamW's moments in two more of the same layout."""
+"""Parameters of one dtype and device as views of one array, with what an optimizer keeps of them in the same layout."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,23 +13,26 @@ from tinygrad_edu.tensor import Tensor
 
 LINE = 64  # bytes; every parameter starts on a cache line, which the matrix products that read it like
 
+Part = tuple[Any, Any, dict[str, Any]]  # values, gradients, state
+
 
 class Flat:
-    """One array each for values, gradients and both moments; the parameters' arrays become views of the first.
+    """One array each for values, gradients and every kind of state; the parameters' arrays become views of the first.
 
     Parameters keep their own version counters: they are neighbours here, not views of each other.
     """
 
-    def __init__(self, parameters: Sequence[Tensor]) -> None:
+    def __init__(self, parameters: Sequence[Tensor], slots: Mapping[str, float]) -> None:
         first = parameters[0].array
         unit = max(1, LINE // first.dtype.itemsize)
         self.parameters = list(parameters)
         self.starts = [0]
         for p in parameters:
             self.starts.append(self.starts[-1] + -(-p.array.size // unit) * unit)
-        self.values, self.gradient, self.exp_avg, self.exp_avg_sq = (
-            self._zeros(self.starts[-1], first) for _ in range(4)
-        )
+        self.values, self.gradient = self._zeros(first), self._zeros(first)
+        self.state = {name: self._zeros(first) for name in slots}
+        for name, value in slots.items():
+            self.state[name][...] = value
         self.views = self._views(self.values)
         self.gradient_views = self._views(self.gradient)
         self.steps = [0] * len(parameters)
@@ -37,8 +40,8 @@ class Flat:
             view[...] = p.array
             p.array = view
 
-    def _zeros(self, size: int, like: Any) -> Any:
-        unit = like.dtype.itemsize
+    def _zeros(self, like: Any) -> Any:
+        size, unit = self.starts[-1], like.dtype.itemsize
         memory = np.zeros(size + LINE // unit, like.dtype)
         offset = -memory.ctypes.data % LINE // unit
         return backend.to_device(memory[offset : offset + size], backend.device_of(like))
@@ -48,9 +51,10 @@ class Flat:
             flat[start : start + math.prod(p.shape)].reshape(p.shape) for p, start in zip(self.parameters, self.starts)
         ]
 
-    def moments(self) -> Iterator[tuple[Any, Any]]:
-        """(exp_avg, exp_avg_sq) of each parameter, as views in its shape."""
-        return zip(self._views(self.exp_avg), self._views(self.exp_avg_sq))
+    def state_views(self) -> list[dict[str, Any]]:
+        """The state of each parameter, as views in its shape."""
+        views = {name: self._views(flat) for name, flat in self.state.items()}
+        return [{name: of[i] for name, of in views.items()} for i in range(len(self.parameters))]
 
     def gather(self) -> list[tuple[int, int, int]]:
         """Copy the gradients together; (begin, end, step) of each run of neighbours that have a gradient and are to
@@ -67,18 +71,22 @@ class Flat:
             if gradient is not None:
                 if gradient.array.shape != view.shape:
                     raise ValueError(
-                        f"AdamW.step: a gradient has shape {gradient.shape} and its parameter {view.shape}; assign "
-                        f"gradients in the parameter's shape"
+                        f"step: a gradient has shape {gradient.shape} and its parameter {view.shape}; assign gradients "
+                        f"in the parameter's shape"
                     )
                 view[...] = gradient.array
         if count:
             runs.append((begin, len(self.parameters), count))
         return runs
 
-    def part(self, begin: int, end: int) -> tuple[Any, Any, Any, Any]:
-        """(values, gradients, exp_avg, exp_avg_sq) of the parameters begin..end, each as one vector."""
+    def part(self, begin: int, end: int) -> Part:
+        """Values, gradients and state of the parameters begin..end, each as one vector."""
         run = slice(self.starts[begin], self.starts[end])
-        return self.values[run], self.gradient[run], self.exp_avg[run], self.exp_avg_sq[run]
+        return self.values[run], self.gradient[run], {name: flat[run] for name, flat in self.state.items()}
+
+    def parts(self, begin: int, end: int) -> Iterator[Part]:
+        """Value, gradient and state of each parameter from begin to end, in its own shape."""
+        return zip(self.views[begin:end], self.gradient_views[begin:end], self.state_views()[begin:end])
 
     def written(self, begin: int, end: int, step: int) -> None:
         """Parameters begin..end were changed by their step number `step`."""
@@ -87,23 +95,24 @@ class Flat:
             self.parameters[i].bump_version()
 
 
-Kept = dict[int, tuple[int, Any, Any]]  # id of a parameter -> (step, exp_avg, exp_avg_sq), for those with a step
+Kept = dict[int, tuple[int, dict[str, Any]]]  # id of a parameter -> (steps made, its state), for those with a step
 
 
 class Layout:
-    """The parameters of one group in as many `Flat`s as they have dtypes and devices, with the moments they had."""
+    """The parameters of one group in as many `Flat`s as they have dtypes and devices, with the state they had."""
 
-    def __init__(self, parameters: Sequence[Tensor], kept: Kept) -> None:
+    def __init__(self, parameters: Sequence[Tensor], slots: Mapping[str, float], kept: Kept) -> None:
         kinds: dict[Any, list[Tensor]] = {}
         for p in parameters:
             kinds.setdefault((p.array.dtype, backend.device_of(p.array)), []).append(p)
-        self.flats = [Flat(alike) for alike in kinds.values()]
+        self.slots = dict(slots)
+        self.flats = [Flat(alike, slots) for alike in kinds.values()]
         for flat in self.flats:
-            for i, (p, moments) in enumerate(zip(flat.parameters, flat.moments())):
+            for i, (p, state) in enumerate(zip(flat.parameters, flat.state_views())):
                 if id(p) in kept:
-                    flat.steps[i] = kept[id(p)][0]
-                    for moment, value in zip(moments, kept[id(p)][1:]):
-                        moment[...] = backend.to_device(value, backend.device_of(moment))
+                    flat.steps[i], values = kept[id(p)]
+                    for name, value in values.items():
+                        state[name][...] = backend.to_device(value, backend.device_of(state[name]))
         self.arrays = [p.array for p in parameters]
 
     def holds(self, parameters: Sequence[Tensor]) -> bool:
@@ -112,10 +121,10 @@ class Layout:
         return len(parameters) == len(arrays) and all(p.array is a for p, a in zip(parameters, arrays))
 
     def kept(self) -> Kept:
-        """The state of each parameter that has made a step, moments as views."""
+        """The state of each parameter that has made a step, as views."""
         return {
-            id(p): (step, *moments)
+            id(p): (step, state)
             for flat in self.flats
-            for p, step, moments in zip(flat.parameters, flat.steps, flat.moments())
+            for p, step, state in zip(flat.parameters, flat.steps, flat.state_views())
             if step
         }

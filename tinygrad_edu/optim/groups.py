@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from tinygrad_edu.nn.layers import Embedding
 from tinygrad_edu.nn.module import Module
 from tinygrad_edu.tensor import Tensor
 
@@ -28,6 +30,38 @@ def decay_groups(model: Module, weight_decay: float) -> list[dict[str, Any]]:
     decayed = [(name, p) for name, p in named if p.ndim >= 2]
     plain = [(name, p) for name, p in named if p.ndim < 2]
     groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": plain, "weight_decay": 0.0}]
+    return [group for group in groups if group["params"]]
+
+
+def muon_groups(model: Module, weight_decay: float, heads: Sequence[str] = ("head",)) -> list[dict[str, Any]]:
+    """Groups for MuonAdamW: Muon for the hidden matrices; AdamW for tables and heads, and without decay for the rest.
+
+    Hidden matrices are the parameters of two axes that are neither the table of an Embedding, also where something
+    else shares it, nor part of an output head.
+
+    Args:
+        model: its parameters are taken by name, a tied one once, under its first name.
+        weight_decay: of all parameters of two or more axes.
+        heads: how the names of output heads end, as "head" does for `head.weight` and `lm_head.weight`.
+
+    Returns groups for `MuonAdamW(groups)`, empty ones left out. Raises ValueError for a model without parameters.
+
+    >>> from tinygrad_edu import nn, optim
+    >>> model = nn.Sequential(nn.Embedding(5, 2), nn.Linear(2, 3))
+    >>> [([name for name, _ in g["params"]], g["use_muon"]) for g in optim.muon_groups(model, weight_decay=0.1)]
+    [(['1.weight'], True), (['0.weight'], False), (['1.bias'], False)]
+    """
+    tables = {id(module.weight) for module in model.modules() if isinstance(module, Embedding)}
+
+    def hidden(name: str, p: Tensor) -> bool:
+        in_head = any(part.endswith(tuple(heads)) for part in name.split("."))
+        return p.ndim == 2 and id(p) not in tables and not in_head
+
+    groups: list[dict[str, Any]] = []
+    for group in decay_groups(model, weight_decay):
+        for use_muon in (True, False):
+            params = [(name, p) for name, p in group["params"] if hidden(name, p) is use_muon]
+            groups.append({**group, "params": params, "use_muon": use_muon})
     return [group for group in groups if group["params"]]
 
 
@@ -84,18 +118,7 @@ def new_group(group: dict[str, Any], defaults: dict[str, Any], present: list[dic
     whole = {**defaults, **group, "params": parameters}
     if names is not None:
         whole["param_names"] = list(names)
-    check_options(whole)
     return whole
-
-
-def check_options(group: dict[str, Any]) -> None:
-    """Raise ValueError for AdamW options that are outside their range."""
-    for key in ("lr", "eps", "weight_decay"):
-        if not 0 <= group[key] < float("inf"):
-            raise ValueError(f"AdamW: {key} must be a finite number of at least 0, not {group[key]}")
-    betas = group["betas"]
-    if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
-        raise ValueError(f"AdamW: betas are two numbers in [0, 1), not {betas}")
 
 
 def match(saved: list[dict[str, Any]], groups: list[dict[str, Any]]) -> dict[int, int]:

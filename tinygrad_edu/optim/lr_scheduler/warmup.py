@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tinygrad_edu.optim.adamw import AdamW
+from tinygrad_edu.optim.optimizer import Optimizer
 
 
 class WarmupCosine:
@@ -39,7 +39,7 @@ class WarmupCosine:
     [0.5, 1.0, 0.854, 0.5, 0.146, 0.0]
     """
 
-    def __init__(self, optimizer: AdamW, warmup_steps: int, total_steps: int, min_lr: float) -> None:
+    def __init__(self, optimizer: Optimizer, warmup_steps: int, total_steps: int, min_lr: float) -> None:
         if not 0 <= warmup_steps <= total_steps:
             raise ValueError(
                 f"WarmupCosine: warmup_steps {warmup_steps} must be 0 or more and at most total_steps {total_steps}"
