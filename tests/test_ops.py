@@ -12,7 +12,7 @@ import tests.properties as p
 import tinygrad_edu as tg
 from tinygrad_edu import kernels
 from tinygrad_edu.nn import functional as F
-from tinygrad_edu.ops import attention, elementwise, index, layer, loss, reduction, shape
+from tinygrad_edu.ops import arithmetic, attention, index, layer, loss, reduction, shape
 from tinygrad_edu.tape import Op, registry
 
 C = p.Case
@@ -41,6 +41,10 @@ def layer_norm(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + 1e-5)
 
 
+def rms_norm(x: np.ndarray) -> np.ndarray:
+    return x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5)
+
+
 def cross_entropy(x: np.ndarray, s: float) -> np.ndarray:
     log = np.log(softmax(x, 1))
     rows = [0.0 if t < 0 else -(1 - s) * row[t] - s * row.mean() for t, row in zip(TARGET, log, strict=True)]
@@ -51,6 +55,35 @@ def attend(q: np.ndarray, k: np.ndarray, v: np.ndarray, seen: Any) -> np.ndarray
     scores = np.where(seen, q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]), -np.inf)
     with np.errstate(invalid="ignore"):
         return np.nan_to_num(softmax(scores, -1)) @ v
+
+
+WEIGHT = np.array([1.0, 0.5, 3.0, 2.0, 1.0])
+
+
+def changed(x: tg.Tensor, change: Any) -> tg.Tensor:
+    """What a change in place makes of a copy."""
+    y = x * 1
+    change(y)
+    return y
+
+
+def put(x: np.ndarray, v: np.ndarray) -> np.ndarray:
+    y = x.copy()
+    y[:, 1] = v
+    return y
+
+
+def put_where(x: np.ndarray, v: np.ndarray) -> np.ndarray:
+    return np.where(PICK > 1, v, x)
+
+
+def bce(z: tg.Tensor, y: tg.Tensor) -> tg.Tensor:
+    return F.binary_cross_entropy_with_logits(z, y, reduction="none")
+
+
+def smooth_l1(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    d = np.abs(x - y)
+    return np.where(d < 1, d * d / 2, d - 0.5)
 
 
 PLAIN = [
@@ -117,6 +150,125 @@ PLAIN = [
     C("matmul, matrix and vector", lambda x, y: x @ y, np.matmul, ((2, 3, 4), (4,))),
     C("matmul, vector and matrix", lambda x, y: x @ y, np.matmul, ((4,), (2, 4, 3))),
     C("matmul, vectors", lambda x, y: x @ y, np.matmul, ((4,), (4,))),
+    C("rsqrt", lambda x: x.rsqrt(), lambda x: x**-0.5, ((3, 4),), 0.5, 2.0),
+    C("log2, reciprocal", lambda x: x.log2() * x.reciprocal(), lambda x: np.log2(x) / x, ((3, 4),), 0.5, 2.0),
+    C("log1p", lambda x: x.log1p(), np.log1p, ((3, 4),), -0.5, 2.0),
+    C("expm1", lambda x: x.expm1(), np.expm1, ((3, 4),)),
+    C("sin", lambda x: x.sin(), np.sin, ((3, 4),)),
+    C("cos", lambda x: x.cos(), np.cos, ((3, 4),)),
+    C("silu", F.silu, lambda x: x / (1 + np.exp(-x)), ((3, 4),)),
+    C("softplus", lambda x: F.softplus(x, 2.0), lambda x: np.log(1 + np.exp(2 * x)) / 2, ((3, 4),)),
+    C("logsigmoid", F.logsigmoid, lambda x: -np.log(1 + np.exp(-x)), ((3, 4),)),
+    C("leaky_relu", lambda x: F.leaky_relu(x, 0.1), lambda x: np.where(x > 0, x, 0.1 * x), ((3, 4),)),
+    C("elu", lambda x: F.elu(x, 1.5), lambda x: np.where(x > 0, x, 1.5 * (np.exp(x) - 1)), ((3, 4),)),
+    C("clamp", lambda x: x.clamp(-1, 0.5), lambda x: np.clip(x, -1, 0.5), ((3, 4),)),
+    C("clamp, below", lambda x: x.clamp(min=0.1), lambda x: np.maximum(x, 0.1), ((3, 4),)),
+    C("clamp, tensors", lambda x, y: x.clamp(y, y + 1), lambda x, y: np.clip(x, y, y + 1), ((3, 4), (4,))),
+    C("minimum", tg.minimum, np.minimum, ((3, 4), (4,))),
+    C("remainder", lambda x, y: x % y, np.mod, ((3, 4), (4,)), 0.5, 3.0),
+    C("amin", lambda x: x.amin((0, 2)), lambda x: x.min((0, 2)), ((3, 4, 2),)),
+    C("min", lambda x: x.min(1), lambda x: (x.min(1), x.argmin(1)), ((3, 4),)),
+    C("std", lambda x: x.std((0, 1)), lambda x: x.std((0, 1), ddof=1), ((3, 4, 2),)),
+    C("prod", lambda x: x.prod(1), lambda x: x.prod(1), ((3, 5),)),
+    C("prod, two axes", lambda x: x.prod((0, -1), keepdim=True), lambda x: x.prod((0, 2), keepdims=True), ((3, 4, 2),)),
+    C(
+        "prod, zeros",
+        lambda x: x.prod(1),
+        lambda x: x.prod(1),
+        (np.array([[5.0, 0, 2, 3], [0, 0, 4, 1], [1, 2, 3, 4]]),),
+    ),
+    C("norm", lambda x: x.norm(), np.linalg.norm, ((3, 4),)),
+    C("norm, an axis", lambda x: x.norm(dim=-1), lambda x: np.linalg.norm(x, axis=-1), ((3, 4),)),
+    C("norm, 1", lambda x: x.norm(1, 0), lambda x: np.abs(x).sum(0), ((3, 4),)),
+    C("norm, 3", lambda x: x.norm(3, 0), lambda x: (np.abs(x) ** 3).sum(0) ** (1 / 3), ((3, 4),)),
+    C("norm, inf", lambda x: x.norm(np.inf, 1), lambda x: np.abs(x).max(1), ((3, 4),)),
+    C("cumsum", lambda x: x.cumsum(1) ** 2, lambda x: x.cumsum(1) ** 2, ((3, 4),)),
+    C("sort", lambda x: x.sort(0)[0] ** 2, lambda x: np.sort(x, 0) ** 2, ((5, 4),)),
+    C(
+        "sort, descending",
+        lambda x: x.sort(descending=True),
+        lambda x: (-np.sort(-x), np.argsort(-x)),
+        ((5, 4),),
+    ),
+    C("topk", lambda x: x.topk(2, 1), lambda x: (-np.sort(-x)[:, :2], np.argsort(-x)[:, :2]), ((3, 4),)),
+    C("topk, smallest", lambda x: x.topk(2, 0, largest=False)[0] ** 2, lambda x: np.sort(x, 0)[:2] ** 2, ((4, 3),)),
+    C("unbind", lambda x: x.unbind(1), lambda x: tuple(x.swapaxes(0, 1)), ((2, 3, 4),)),
+    C("unbind, one used", lambda x: x.unbind(-1)[2] ** 2, lambda x: x[..., 2] ** 2, ((2, 4),)),
+    C("flip", lambda x: x.flip(0, -1) ** 2, lambda x: x[::-1, :, ::-1] ** 2, ((2, 3, 4),)),
+    C("roll", lambda x: x.roll((1, -2), (0, 1)) ** 2, lambda x: np.roll(x, (1, -2), (0, 1)) ** 2, ((3, 4),)),
+    C("roll, flat", lambda x: x.roll(2), lambda x: np.roll(x, 2), ((3, 4),)),
+    C(
+        "pad",
+        lambda x: F.pad(x, (1, 2, 0, 1), value=3.0) ** 2,
+        lambda x: np.pad(x, ((0, 0), (0, 1), (1, 2)), constant_values=3.0) ** 2,
+        ((2, 3, 4),),
+    ),
+    C("pad, negative", lambda x: F.pad(x, (-1, 1)) ** 2, lambda x: np.pad(x[:, 1:], ((0, 0), (0, 1))) ** 2, ((2, 3),)),
+    C("repeat", lambda x: x.repeat(2, 1, 3) ** 2, lambda x: np.tile(x, (2, 1, 3)) ** 2, ((2, 3),)),
+    C("repeat_interleave", lambda x: x.repeat_interleave(2, 1), lambda x: np.repeat(x, 2, 1), ((2, 3),)),
+    C("movedim", lambda x: x.movedim(0, -1) ** 2, lambda x: np.moveaxis(x, 0, -1) ** 2, ((2, 3, 4),)),
+    C("unflatten", lambda x: x.unflatten(1, (2, -1)) ** 2, lambda x: x.reshape(3, 2, 2) ** 2, ((3, 4),)),
+    C("narrow", lambda x: x.narrow(1, 1, 2) ** 2, lambda x: x[:, 1:3] ** 2, ((3, 4),)),
+    C("index_select", lambda x: x.index_select(1, [2, 0, 2]) ** 2, lambda x: x[:, [2, 0, 2]] ** 2, ((3, 4),)),
+    C(
+        "scatter_add",
+        lambda x, y: x.scatter_add(1, PICK, y) ** 2,
+        lambda x, y: np.stack([r + np.bincount(i, v, 4) for r, i, v in zip(x, PICK, y)]) ** 2,
+        ((3, 4), (3, 2)),
+    ),
+    C("einsum, product", lambda x, y: tg.einsum("bij,jk->bik", x, y), lambda x, y: x @ y, ((2, 3, 4), (4, 5))),
+    C(
+        "einsum, summed alone",
+        lambda x, y: tg.einsum("ijk,jl->li", x, y),
+        lambda x, y: np.einsum("ijk,jl->li", x, y),
+        ((2, 3, 4), (3, 5)),
+    ),
+    C("einsum, diagonal", lambda x: tg.einsum("iji->j", x), lambda x: np.einsum("iji->j", x), ((3, 4, 3),)),
+    C(
+        "einsum, dots",
+        lambda x, y: tg.einsum("...ij,...j", x, y),
+        lambda x, y: np.einsum("...ij,...j", x, y),
+        ((2, 1, 3, 4), (5, 4)),
+    ),
+    C(
+        "einsum, three",
+        lambda x, y, z: tg.einsum("ab,bc,cd->ad", x, y, z),
+        lambda x, y, z: x @ y @ z,
+        ((2, 3), (3, 4), (4, 2)),
+    ),
+    C("outer", tg.outer, np.outer, ((3,), (4,))),
+    C("where, methods", lambda x, y: x.where(PICK == 2, y), lambda x, y: np.where(PICK == 2, x, y), ((3, 2), (3, 2))),
+    C("set", lambda x, v: changed(x, lambda y: y.__setitem__((slice(None), 1), v)), put, ((3, 4), (3,))),
+    C("set, boolean", lambda x, v: changed(x, lambda y: y.__setitem__(PICK > 1, v)), put_where, ((3, 2), ())),
+    C("add_", lambda x, y: changed(x, lambda z: z.add_(y, alpha=3)), lambda x, y: x + 3 * y, ((3, 4), (4,))),
+    C("mul_", lambda x, y: changed(x, lambda z: z.mul_(y)), lambda x, y: x * y, ((3, 4), (4,))),
+    C("mul_ by itself", lambda x: changed(x, lambda z: z.mul_(z)), lambda x: x * x, ((3, 4),)),
+    C("exp_", lambda x: changed(x, lambda z: z.exp_()), np.exp, ((3, 4),)),
+    C("copy_", lambda x, y: changed(x, lambda z: z.copy_(y)), lambda x, y: y + 0 * x, ((3, 4), (3, 4))),
+    C(
+        "masked_fill_",
+        lambda x: changed(x, lambda z: z.masked_fill_(PICK == 2, 7.0)),
+        lambda x: np.where(PICK == 2, 7.0, x),
+        ((3, 2),),
+    ),
+    C("binary_cross_entropy_with_logits", bce, lambda z, y: np.log(1 + np.exp(z)) - z * y, ((3, 4), (3, 4)), 0.1, 0.9),
+    C("mse_loss", F.mse_loss, lambda x, y: ((x - y) ** 2).mean(), ((3, 4), (3, 4))),
+    C("l1_loss", lambda x, y: F.l1_loss(x, y, "sum"), lambda x, y: np.abs(x - y).sum(), ((3, 4), (3, 4))),
+    C("smooth_l1_loss", lambda x, y: F.smooth_l1_loss(x, y, "none"), smooth_l1, ((3, 4), (3, 4))),
+    C(
+        "kl_div",
+        lambda x, y: F.kl_div(x, y, "sum"),
+        lambda x, y: (y * (np.log(y) - x)).sum(),
+        ((3, 4), (3, 4)),
+        0.1,
+        0.9,
+    ),
+    C(
+        "nll_loss",
+        lambda x: F.nll_loss(x, TARGET, WEIGHT, reduction="mean"),
+        lambda x: -(x[0, 1] * 0.5 + x[2, 3] * 2) / 2.5,
+        ((3, 5),),
+    ),
     C("clone", lambda x: x.clone() * x, lambda x: x * x, ((3, 4),)),
     C("to", lambda x: x.to(x.dtype) * x, lambda x: x * x, ((3, 4),)),
 ]
@@ -134,6 +286,10 @@ FUSED = [
     C("linear", F.linear, lambda x, w, b: x @ w.T + b, ((2, 3, 4), (5, 4), (5,))),
     C("linear, no bias", F.linear, lambda x, w: x @ w.T, ((3, 4), (5, 4))),
     C("embedding", lambda w: F.embedding(IDS, w), lambda w: w[IDS], ((5, 3),)),
+    C("prod", lambda x: x.prod((0, 2)), lambda x: x.prod((0, 2)), ((2, 3, 3),)),
+    C("prod, zeros", lambda x: x.prod(0), lambda x: x.prod(0), (np.array([[5.0, 0, 2], [0, 0, 4], [1, 2, 3]]),)),
+    C("rms_norm", lambda x, w: F.rms_norm(x, (4,), w, 1e-5), lambda x, w: rms_norm(x) * w, ((2, 3, 4), (4,))),
+    C("rms_norm, bare", lambda x: F.rms_norm(x, 4, eps=1e-5), rms_norm, ((3, 4),)),
     C("layer_norm, bare", lambda x: F.layer_norm(x, 4), lambda x: layer_norm(x, (1,)), ((3, 4),)),
     C(
         "layer_norm",
@@ -198,6 +354,16 @@ ROUGH = [
     C("greater", lambda x: x > 1, lambda x: x > 1, (PICK,), smooth=False),
     C("greater_equal", lambda x: x >= 1, lambda x: x >= 1, (PICK,), smooth=False),
     C("logical", lambda x: ~(x > 1) & (x < 1) | (x == 2), lambda x: (x < 1) | (x == 2), (PICK,), smooth=False),
+    C("floor", lambda x: x.floor(), np.floor, ((3, 4),), smooth=False),
+    C("ceil", lambda x: x.ceil(), np.ceil, ((3, 4),), smooth=False),
+    C("round", lambda x: x.round(1), lambda x: x.round(1), ((3, 4),), smooth=False),
+    C("floor_divide", lambda x: x // 0.7, lambda x: x // 0.7, ((3, 4),), smooth=False),
+    C("sign", lambda x: x.sign(), np.sign, ((3, 4),), smooth=False),
+    C("any", lambda x: (x > 1).any(1), lambda x: (x > 1).any(1), ((3, 4),), smooth=False),
+    C("all", lambda x: (x > 1).all(), lambda x: (x > 1).all(), ((3, 4),), smooth=False),
+    C("argmin", lambda x: x.argmin(0, keepdim=True), lambda x: x.argmin(0, keepdims=True), ((3, 4),), smooth=False),
+    C("argsort", lambda x: x.argsort(0), lambda x: np.argsort(x, 0), ((3, 4),), smooth=False),
+    C("isnan", lambda x: (x * 0).isnan() | x.isinf(), lambda x: np.zeros((3, 4), bool), ((3, 4),), smooth=False),
     C("argmax", lambda x: x.argmax(1), lambda x: x.argmax(1), ((3, 4),), smooth=False),
     C("argmax of all", lambda x: x.argmax(), lambda x: x.argmax(), ((3, 4),), smooth=False),
     C("detach", lambda x: x.detach(), lambda x: x, ((3, 4),), smooth=False),
@@ -257,7 +423,7 @@ def test_definitions_use_no_kernel() -> None:
     """A definition is made of primitive ops: running it touches no module of kernels but for erf."""
     fused = {name for name, op in registry.items() if op.definition is not None}
     assert fused == {
-        "softmax", "log_softmax", "gelu", "linear", "embedding", "layer_norm", "cross_entropy",
+        "softmax", "log_softmax", "gelu", "linear", "embedding", "layer_norm", "rms_norm", "cross_entropy", "prod",
         "scaled_dot_product_attention",
     }  # fmt: skip
     with tg.definitions():
@@ -579,4 +745,4 @@ class TestBadInput:
 
 def test_kernels_belong_to_the_array() -> None:
     assert kernels.of(np.ones(1)).__name__ == "tinygrad_edu.kernels.numpy"
-    assert all(m.__name__.startswith("tinygrad_edu.ops") for m in (attention, elementwise, layer, loss))
+    assert all(m.__name__.startswith("tinygrad_edu.ops") for m in (attention, arithmetic, layer, loss))

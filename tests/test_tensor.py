@@ -192,7 +192,7 @@ class TestManners:
         alias, memory = w, w.array
         (w * 3).sum().backward()
         with tg.no_grad():
-            w -= 0.5 * w.grad
+            w -= 0.5 * w.grad  # type: ignore[operator]
             w.add_(tg.ones(2), alpha=2).mul_(4).div_(2).sub_([1.0, 0.0])
         assert w is alias
         assert w.array is memory

@@ -219,6 +219,16 @@ def add_at(target: Array, index: Any, values: Array) -> None:
         cupyx.scatter_add(target, index, values)
 
 
+def names_twice(array: Array, index: Any) -> bool:
+    """Whether integer arrays in `index` name an element of `array` more than once."""
+    parts = index if isinstance(index, tuple) else (index,)
+    if not any(is_array(part) and part.dtype.kind != "b" for part in parts):
+        return False
+    seen = module_of(array).zeros(array.shape, dtype=int64)
+    add_at(seen, index, 1)
+    return bool((seen > 1).any())
+
+
 def add_along(target: Array, index: Array, values: Array, axis: int) -> None:
     """target[..., index[..., i, ...], ...] += values[..., i, ...] along `axis`."""
     xp = module_of(target)

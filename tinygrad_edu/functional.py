@@ -1,137 +1,32 @@
-"""Functions at the top of the package: tensors made from nothing, and ops that belong to no one tensor."""
+"""Functions at the top of the package: differentiation, and ops as functions under PyTorch's names."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
-from tinygrad_edu import backend, random, reverse
-from tinygrad_edu.ops import elementwise, shape
-from tinygrad_edu.tape import Variable, wrap
-from tinygrad_edu.tensor import Tensor, _axis, _binary, _ints
+from tinygrad_edu import backend, reverse
+from tinygrad_edu.methods.common import axis_of, binary
+from tinygrad_edu.ops import arithmetic, choice, shape
+from tinygrad_edu.tape import Variable
+from tinygrad_edu.tensor import Tensor
 
-
-def tensor(data: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
-    """A Tensor with a copy of `data`; see `Tensor`.
-
-    >>> tensor([[1, 2], [3, 4]]).sum()
-    tensor(10)
-    """
-    return Tensor(data, requires_grad, dtype, device)
-
-
-def _made(array: Any, dtype: Any, device: str | None, requires_grad: bool) -> Tensor:
-    """A Tensor around a fresh float64 or int64 array, as float32 or int64 unless a dtype is asked for."""
-    target = (
-        backend.dtype_of(dtype) if dtype is not None else backend.float32 if array.dtype.kind == "f" else array.dtype
-    )
-    t = wrap(Tensor, backend.to_device(array.astype(target, copy=False), device or "cpu"))
-    return t.requires_grad_() if requires_grad else t
-
-
-def full(
-    size: int | Sequence[int],
-    fill_value: float,
-    dtype: Any = None,
-    device: str | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """A tensor of shape `size` with every element `fill_value`; float32 from a float, int64 from an integer.
-
-    >>> full((2,), 7)
-    tensor([7, 7])
-    """
-    import numpy as np
-
-    sizes = (size,) if isinstance(size, int) else tuple(size)
-    return _made(np.full(sizes, fill_value), dtype, device, requires_grad)
-
-
-def zeros(*size: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
-    """A tensor of zeros, float32 unless `dtype` says otherwise."""
-    return full(_ints(size), 0.0, dtype, device, requires_grad)
-
-
-def ones(*size: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
-    """A tensor of ones, float32 unless `dtype` says otherwise."""
-    return full(_ints(size), 1.0, dtype, device, requires_grad)
-
-
-def empty(*size: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
-    """A tensor to be filled; its values are zeros, so that nothing forgotten goes unnoticed in a random way."""
-    return zeros(*size, dtype=dtype, device=device, requires_grad=requires_grad)
-
-
-def zeros_like(input: Tensor, dtype: Any = None) -> Tensor:
-    """Zeros in the shape, dtype and on the device of `input`."""
-    return full(input.shape, 0.0, dtype or input.dtype, input.device)
-
-
-def ones_like(input: Tensor, dtype: Any = None) -> Tensor:
-    """Ones in the shape, dtype and on the device of `input`."""
-    return full(input.shape, 1.0, dtype or input.dtype, input.device)
-
-
-def arange(
-    start: float, end: float | None = None, step: float = 1, dtype: Any = None, device: str | None = None
-) -> Tensor:
-    """start, start + step, ... below `end`; with one argument from 0. Integers give int64, else float32.
-
-    >>> arange(3)
-    tensor([0, 1, 2])
-    """
-    import numpy as np
-
-    return _made(np.arange(start, step=step) if end is None else np.arange(start, end, step), dtype, device, False)
-
-
-def randn(
-    *size: Any,
-    generator: random.Generator | None = None,
-    dtype: Any = None,
-    device: str | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Draws from the normal distribution with mean 0 and variance 1."""
-    draws = (generator or random.current()).numpy().standard_normal(_ints(size))
-    return _made(backend.as_array(draws), dtype, device, requires_grad)
-
-
-def rand(
-    *size: Any,
-    generator: random.Generator | None = None,
-    dtype: Any = None,
-    device: str | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Draws from the uniform distribution on [0, 1)."""
-    draws = (generator or random.current()).numpy().random(_ints(size))
-    return _made(backend.as_array(draws), dtype, device, requires_grad)
-
-
-def randint(
-    low: int,
-    high: int,
-    size: Sequence[int],
-    generator: random.Generator | None = None,
-    dtype: Any = None,
-    device: str | None = None,
-) -> Tensor:
-    """Integers from `low` up to `high` − 1, all equally likely."""
-    draws = (generator or random.current()).numpy().integers(low, high, tuple(size))
-    return _made(backend.as_array(draws), dtype, device, False)
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def cat(tensors: Sequence[Any], dim: int = 0) -> Tensor:
     """The tensors one behind the other along `dim`; their other lengths are equal.
 
-    >>> cat([ones(1, 2), zeros(1, 2)]).tolist()
+    >>> import tinygrad_edu as tg
+    >>> cat([tg.ones(1, 2), tg.zeros(1, 2)]).tolist()
     [[1.0, 1.0], [0.0, 0.0]]
     """
     parts = [t if isinstance(t, Variable) else Tensor(t) for t in tensors]
     if not parts:
         raise ValueError("cat: needs at least one tensor, got none")
-    axis = _axis(parts[0], dim, "cat")
+    axis = axis_of(parts[0], dim, "cat")
     first = parts[0].array.shape
     for t in parts:
         s = t.array.shape
@@ -140,83 +35,169 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> Tensor:
     return shape.Cat(*parts, axis=axis)
 
 
+concat = concatenate = cat
+
+
 def stack(tensors: Sequence[Any], dim: int = 0) -> Tensor:
-    """The tensors, of one shape, along a new axis `dim`."""
+    """The tensors, of one shape, along a new axis `dim`.
+
+    >>> import tinygrad_edu as tg
+    >>> stack([tg.ones(2), tg.zeros(2)], dim=1).tolist()
+    [[1.0, 0.0], [1.0, 0.0]]
+    """
     parts = [t if isinstance(t, Tensor) else Tensor(t) for t in tensors]
+    if not parts:
+        raise ValueError("stack: needs at least one tensor, got none")
     if len({t.shape for t in parts}) > 1:
         raise ValueError(f"stack: all tensors need one shape, got {[t.shape for t in parts]}")
     return cat([t.unsqueeze(dim) for t in parts], dim)
 
 
-def where(condition: Any, input: Any, other: Any) -> Tensor:
-    """`input` where the boolean `condition` is true, else `other`; the three broadcast.
+def where(condition: Any, input: Any = None, other: Any = None) -> Any:
+    """`input` where the boolean `condition` is true, else `other`; the three broadcast. Alone: the indices of the true
+    ones, a vector for each axis.
 
     Only the chosen one gets a gradient, yet what the other one's own op makes of a zero gradient may still be NaN
     (0 · ∞): keep its input within its domain, too, with a `where` inside.
 
-    >>> where(tensor([True, False]), tensor([1.0, 2.0]), 0.0)
+    >>> where(Tensor([True, False]), Tensor([1.0, 2.0]), 0.0)
     tensor([1., 0.])
     """
     mask = condition if isinstance(condition, Variable) else Tensor(condition)
+    if input is None and other is None:
+        return tuple(Tensor(at) for at in mask.array.nonzero())
     if mask.array.dtype.kind != "b":
         raise TypeError(f"where: condition must be boolean, got {mask.array.dtype}; compare something (x != 0)")
-    return elementwise.Where(mask, input, other)
+    return choice.Where(mask, input, other)
 
 
 def maximum(input: Any, other: Any) -> Tensor:
     """The larger of both, element by element; equal ones share the gradient in halves."""
-    return _binary(elementwise.Maximum, input, other)
+    return binary(arithmetic.Maximum, input, other)
 
 
-def tril(input: Tensor, diagonal: int = 0) -> Tensor:
-    """The lower triangle of the last two axes, 0 above `diagonal`."""
-    return _triangle(input, diagonal, upper=False)
+def minimum(input: Any, other: Any) -> Tensor:
+    """The smaller of both, element by element; equal ones share the gradient in halves."""
+    return binary(arithmetic.Minimum, input, other)
 
 
-def triu(input: Tensor, diagonal: int = 0) -> Tensor:
-    """The upper triangle of the last two axes, 0 below `diagonal`."""
-    return _triangle(input, diagonal, upper=True)
+def is_tensor(obj: object) -> bool:
+    """Whether `obj` is a Tensor."""
+    return isinstance(obj, Tensor)
 
 
-def _triangle(input: Tensor, diagonal: int, upper: bool) -> Tensor:
-    if input.ndim < 2:
-        raise ValueError(f"{'triu' if upper else 'tril'}: needs two axes, got shape {input.shape}")
-    lower = backend.module_of(input.array).tri(*input.shape[-2:], diagonal - upper, dtype=bool)
-    return elementwise.MaskedFill(input, lower if upper else ~lower, value=0)
+def allclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    """Whether |input − other| ≤ atol + rtol · |other| everywhere."""
+    x, y = (backend.to_device(v.array if isinstance(v, Variable) else Tensor(v).array, "cpu") for v in (input, other))
+    return bool(backend.module_of(x).allclose(x, y, rtol, atol, equal_nan))
 
 
-def exp(input: Any) -> Tensor:
-    """exp x, element by element."""
-    return elementwise.Exp(_tensor(input))
+def equal(input: Tensor, other: Tensor) -> bool:
+    """Whether both have one shape and the same elements."""
+    return input.shape == other.shape and bool((input == other).all())
 
 
-def log(input: Any) -> Tensor:
-    """The natural logarithm, element by element."""
-    return elementwise.Log(_tensor(input))
+def _function(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """A method as a function, whose first argument may also be an array or a number."""
+
+    @functools.wraps(method)
+    def function(input: Any, *args: P.args, **kwargs: P.kwargs) -> R:
+        return method(input if isinstance(input, Tensor) else Tensor(input), *args, **kwargs)
+
+    function.__qualname__ = method.__name__
+    return cast(Callable[Concatenate[Any, P], R], function)
 
 
-def sqrt(input: Any) -> Tensor:
-    """√x, element by element."""
-    return elementwise.Sqrt(_tensor(input))
-
-
-def tanh(input: Any) -> Tensor:
-    """tanh x, element by element."""
-    return elementwise.Tanh(_tensor(input))
-
-
-def sigmoid(input: Any) -> Tensor:
-    """1 / (1 + exp(−x)), element by element."""
-    return elementwise.Sigmoid(_tensor(input))
-
-
-def relu(input: Any) -> Tensor:
-    """max(x, 0), element by element."""
-    return elementwise.Relu(_tensor(input))
-
-
-def _tensor(x: Any) -> Any:
-    return x if isinstance(x, Variable) else Tensor(x)
+# What PyTorch has both as a method and as a function is written once, as the method; its docstring holds for both.
+abs = _function(Tensor.abs)
+add = _function(Tensor.add)
+all = _function(Tensor.all)
+amax = _function(Tensor.amax)
+amin = _function(Tensor.amin)
+any = _function(Tensor.any)
+argmax = _function(Tensor.argmax)
+argmin = _function(Tensor.argmin)
+argsort = _function(Tensor.argsort)
+ceil = _function(Tensor.ceil)
+chunk = _function(Tensor.chunk)
+clamp = _function(Tensor.clamp)
+clip = _function(Tensor.clip)
+clone = _function(Tensor.clone)
+cos = _function(Tensor.cos)
+cumsum = _function(Tensor.cumsum)
+detach = _function(Tensor.detach)
+div = _function(Tensor.div)
+eq = _function(Tensor.eq)
+erf = _function(Tensor.erf)
+exp = _function(Tensor.exp)
+expm1 = _function(Tensor.expm1)
+flatten = _function(Tensor.flatten)
+flip = _function(Tensor.flip)
+floor = _function(Tensor.floor)
+gather = _function(Tensor.gather)
+ge = _function(Tensor.ge)
+gt = _function(Tensor.gt)
+index_select = _function(Tensor.index_select)
+isfinite = _function(Tensor.isfinite)
+isinf = _function(Tensor.isinf)
+isnan = _function(Tensor.isnan)
+le = _function(Tensor.le)
+log = _function(Tensor.log)
+log1p = _function(Tensor.log1p)
+log2 = _function(Tensor.log2)
+log_softmax = _function(Tensor.log_softmax)
+logical_and = _function(Tensor.logical_and)
+logical_not = _function(Tensor.logical_not)
+logical_or = _function(Tensor.logical_or)
+logsumexp = _function(Tensor.logsumexp)
+lt = _function(Tensor.lt)
+masked_fill = _function(Tensor.masked_fill)
+masked_select = _function(Tensor.masked_select)
+max = _function(Tensor.max)
+mean = _function(Tensor.mean)
+min = _function(Tensor.min)
+movedim = _function(Tensor.movedim)
+mul = _function(Tensor.mul)
+narrow = _function(Tensor.narrow)
+ne = _function(Tensor.ne)
+neg = _function(Tensor.neg)
+norm = _function(Tensor.norm)
+numel = _function(Tensor.numel)
+permute = _function(Tensor.permute)
+pow = _function(Tensor.pow)
+prod = _function(Tensor.prod)
+reciprocal = _function(Tensor.reciprocal)
+relu = _function(Tensor.relu)
+repeat_interleave = _function(Tensor.repeat_interleave)
+reshape = _function(Tensor.reshape)
+roll = _function(Tensor.roll)
+round = _function(Tensor.round)
+rsqrt = _function(Tensor.rsqrt)
+scatter_add = _function(Tensor.scatter_add)
+select = _function(Tensor.select)
+sigmoid = _function(Tensor.sigmoid)
+sign = _function(Tensor.sign)
+sin = _function(Tensor.sin)
+softmax = _function(Tensor.softmax)
+sort = _function(Tensor.sort)
+split = _function(Tensor.split)
+sqrt = _function(Tensor.sqrt)
+square = _function(Tensor.square)
+squeeze = _function(Tensor.squeeze)
+std = _function(Tensor.std)
+sub = _function(Tensor.sub)
+sum = _function(Tensor.sum)
+swapaxes = _function(Tensor.swapaxes)
+t = _function(Tensor.t)
+tanh = _function(Tensor.tanh)
+topk = _function(Tensor.topk)
+transpose = _function(Tensor.transpose)
+tril = _function(Tensor.tril)
+triu = _function(Tensor.triu)
+unbind = _function(Tensor.unbind)
+unflatten = _function(Tensor.unflatten)
+unsqueeze = _function(Tensor.unsqueeze)
+var = _function(Tensor.var)
 
 
 def grad(
@@ -240,7 +221,7 @@ def grad(
     Raises:
         RuntimeError: an output or input needs no gradient, an input was not used, or the graph was freed or changed.
 
-    >>> x = tensor(3.0, requires_grad=True)
+    >>> x = Tensor(3.0, requires_grad=True)
     >>> (slope,) = grad(x**3, x, create_graph=True)
     >>> grad(slope, x)
     (tensor(18.),)

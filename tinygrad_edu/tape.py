@@ -95,7 +95,7 @@ class Branch:
             elif kind == "static":
                 found.append(record.static[what])
             elif kind == "rest":
-                found.append(kept[what:])
+                found.append(kept[slice(*what)])
             elif kind == "position":
                 found.append(self.at)
             else:
@@ -277,6 +277,8 @@ class Op:
         if cls.views and base is not None:
             for x in inputs:
                 if isinstance(x, Variable) and (base is x.array or base is x.array.base):
+                    if cls._needy and len(x._version) == 1:
+                        x._version.append(1)  # this memory has views on the tape
                     return x._version
         return None
 
@@ -326,7 +328,7 @@ class Op:
                 if n in places:
                     reads.append(("kept", order.index(places[n])))
                 elif n == cls._variadic:
-                    reads.append(("rest", order.index(first)))
+                    reads.append(("rest", (order.index(first), len(order))))
                 elif n in cls._static:
                     reads.append(("static", n))
                 elif n == "shapes":

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tinygrad_edu.functional import empty
+from tinygrad_edu.creation import empty
 from tinygrad_edu.modes import no_grad
 from tinygrad_edu.nn import functional as F
 from tinygrad_edu.nn import init

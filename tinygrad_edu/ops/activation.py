@@ -1,7 +1,9 @@
 """Fused activations: softmax, log_softmax and GELU, each with the composition that defines it."""
 
 from tinygrad_edu import kernels
-from tinygrad_edu.ops.elementwise import Div, Erf, Exp, Log, Sub, Tanh, Where
+from tinygrad_edu.ops.arithmetic import Div, Exp, Log, Sub
+from tinygrad_edu.ops.choice import Where
+from tinygrad_edu.ops.curve import Erf, Tanh
 from tinygrad_edu.ops.reduction import Amax, Sum
 from tinygrad_edu.ops.shape import Detach
 from tinygrad_edu.tape import Op

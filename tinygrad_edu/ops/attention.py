@@ -3,7 +3,8 @@
 from tinygrad_edu import kernels
 from tinygrad_edu.backend import module_of
 from tinygrad_edu.ops.activation import Softmax
-from tinygrad_edu.ops.elementwise import LogicalAnd, LogicalNot, MaskedFill, Mul
+from tinygrad_edu.ops.arithmetic import Mul
+from tinygrad_edu.ops.choice import LogicalAnd, LogicalNot, MaskedFill
 from tinygrad_edu.ops.layer import Dropout
 from tinygrad_edu.ops.matrix import Matmul
 from tinygrad_edu.ops.shape import Transpose

@@ -1,6 +1,6 @@
 """Ops that pick elements by index, each beside its adjoint, which adds elements at an index."""
 
-from tinygrad_edu.backend import add_along, add_at, module_of
+from tinygrad_edu.backend import add_along, add_at, is_array, module_of
 from tinygrad_edu.tape import Op
 
 
@@ -10,7 +10,10 @@ class GetItem(Op):
     views = True
 
     def forward(x, *, index):
-        return x[index]
+        y = x[index]
+        if is_array(y):
+            return y
+        return x[(*index, ...) if isinstance(index, tuple) else (index, ...)]  # a view of the one element, no number
 
     def dx(g, index, x_shape):
         """d{x} = d{out} added at {index}, 0 elsewhere"""
@@ -52,3 +55,20 @@ class ScatterAdd(Op):
     def dx(g, index, axis):
         """d{x} = d{out} picked at {index}"""
         return Gather(g, index, axis=axis)
+
+
+class SetItem(Op):
+    """{out} = {x} with {value} at {index}"""
+
+    def forward(x, value, *, index):
+        y = x.copy()
+        y[index] = value
+        return y
+
+    def dx(g, index):
+        """d{x} = d{out}, 0 at {index}"""
+        return SetItem(g, 0.0, index=index)
+
+    def dvalue(g, index):
+        """d{value} = d{out}[{index}]"""
+        return GetItem(g, index=index)

@@ -1,7 +1,8 @@
 """The fused bodies of layers: linear, embedding, layer_norm, dropout."""
 
 from tinygrad_edu import kernels, random
-from tinygrad_edu.ops.elementwise import Add, Mul, Sqrt, Sub, Where
+from tinygrad_edu.ops.arithmetic import Add, Mul, Sqrt, Sub
+from tinygrad_edu.ops.choice import Where
 from tinygrad_edu.ops.index import GetItem
 from tinygrad_edu.ops.matrix import Matmul
 from tinygrad_edu.ops.reduction import Mean
@@ -73,6 +74,27 @@ class LayerNorm(Op):
 
     def gradients(g, need, x, weight, mean, rstd, axes):
         return kernels.of(g).layer_norm_backward(g, x, weight, mean, rstd, need, axes)
+
+
+class RmsNorm(Op):
+    """{out} = {x} / √(mean({x}²) + {eps}) ⊙ {weight}, the mean over the last {axes} axes"""
+
+    saves = ("rstd",)
+    formulas = {
+        "x": "d{x} = r ⊙ (h − {x} ⊙ r² ⊙ mean(h ⊙ {x})), h = d{out} ⊙ {weight}, r = 1 / √(mean({x}²) + {eps})",
+        "weight": "d{weight} = Σ d{out} ⊙ {x} ⊙ r",
+    }
+
+    def definition(x, weight=None, *, axes, eps):
+        over = tuple(range(len(x.shape) - axes, len(x.shape)))
+        y = x / Sqrt(Mean(Mul(x, x), axes=over, keepdim=True) + eps)
+        return y if weight is None else Mul(y, weight)
+
+    def forward(x, weight=None, *, axes, eps):
+        return kernels.of(x).rms_norm(x, weight, eps, axes)
+
+    def gradients(g, need, x, weight, rstd, axes):
+        return kernels.of(g).rms_norm_backward(g, x, weight, rstd, need, axes)
 
 
 class Dropout(Op):

@@ -2,7 +2,8 @@
 
 from tinygrad_edu import kernels
 from tinygrad_edu.ops.activation import LogSoftmax
-from tinygrad_edu.ops.elementwise import Mul, Where
+from tinygrad_edu.ops.arithmetic import Mul
+from tinygrad_edu.ops.choice import Where
 from tinygrad_edu.ops.index import Gather
 from tinygrad_edu.ops.reduction import Sum
 from tinygrad_edu.ops.shape import Reshape
@@ -10,17 +11,19 @@ from tinygrad_edu.tape import Op
 
 
 class CrossEntropy(Op):
-    """{out} = −Σ_c q_c ln softmax({logits})_c row by row, q = 1 − {smoothing} at {target} + {smoothing} / V anywhere.
+    """{out} = −Σ_c q_c w_c ln softmax({logits})_c of every row, q = 1 − {smoothing} at {target} + {smoothing} / V.
 
-    Rows whose target is {ignore_index} give 0, and so does their gradient.
+    w is {weight}, or 1. Rows whose target is {ignore_index} give 0, and so does their gradient.
     """
 
     saves = ("saved",)
 
-    def definition(logits, target, *, ignore_index=-100, smoothing=0.0):
+    def definition(logits, target, weight=None, *, ignore_index=-100, smoothing=0.0):
         counted = target != ignore_index
         safe = Where(counted, target, 0)
         log_probability = LogSoftmax(logits, axis=1)
+        if weight is not None:
+            log_probability = Mul(log_probability, weight)
         picked = Reshape(Gather(log_probability, Reshape(safe, shape=(-1, 1)), axis=1), shape=(logits.shape[0],))
         loss = -picked
         if smoothing:
@@ -28,9 +31,9 @@ class CrossEntropy(Op):
             loss = Mul(loss, 1.0 - smoothing) + Mul(spread, smoothing)
         return Where(counted, loss, 0.0)
 
-    def forward(logits, target, *, ignore_index=-100, smoothing=0.0):
-        return kernels.of(logits).cross_entropy(logits, target, ignore_index, smoothing)
+    def forward(logits, target, weight=None, *, ignore_index=-100, smoothing=0.0):
+        return kernels.of(logits).cross_entropy(logits, target, ignore_index, smoothing, weight)
 
-    def dlogits(g, logits, target, saved, ignore_index, smoothing):
-        """d{logits} = (softmax({logits}) − q) ⊙ d{out}, 0 in rows that do not count"""
-        return kernels.of(g).cross_entropy_backward(g, logits, target, saved, ignore_index, smoothing)
+    def dlogits(g, logits, target, weight, saved, ignore_index, smoothing):
+        """d{logits} = (softmax({logits}) Σ_c q_c w_c − q w) ⊙ d{out}, 0 in rows that do not count"""
+        return kernels.of(g).cross_entropy_backward(g, logits, target, saved, ignore_index, smoothing, weight)

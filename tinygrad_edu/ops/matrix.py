@@ -1,6 +1,7 @@
-"""The matrix product."""
+"""Products that sum over axes: matmul and einsum."""
 
-from tinygrad_edu.ops.shape import Reshape, Transpose
+from tinygrad_edu.backend import module_of
+from tinygrad_edu.ops.shape import Expand, Reshape, Transpose
 from tinygrad_edu.tape import Op
 
 
@@ -21,3 +22,31 @@ class Matmul(Op):
         if len(y_shape) == 2 and len(x.shape) > 2:  # one product over all rows, not one per leading axis and a sum
             x, g = Reshape(x, shape=(-1, x.shape[-1])), Reshape(g, shape=(-1, g.shape[-1]))
         return Transpose(x) @ g
+
+
+class Einsum(Op):
+    """{out} = Σ over the letters that {equation} has left of its arrow only"""
+
+    promotes = True
+
+    def forward(*xs, equation):
+        return module_of(xs[0]).einsum(equation, *xs, optimize=len(xs) > 1)
+
+    def dxs(g, position, shapes, xs, equation):
+        """d of an input = d{out} with the other inputs, by the same letters"""
+        terms, result = equation.split("->")
+        letters = terms.split(",")
+        own, shape = letters[position], shapes[position]
+        others = [i for i in range(len(letters)) if i != position]
+        found = "".join(c for c in own if c in result or any(c in letters[i] for i in others))
+        d = Einsum(
+            g, *(xs[i] for i in others), equation=",".join([result, *(letters[i] for i in others)]) + "->" + found
+        )
+        if found != own:  # letters that were summed in this input alone: its gradient is the same all along them
+            d = Reshape(d, shape=tuple(_length(d, found, c) if c in found else 1 for c in own))
+            d = Expand(d, shape=tuple(_length(d, own, c) if c in found else n for c, n in zip(own, shape, strict=True)))
+        return d
+
+
+def _length(x, letters, letter):
+    return x.shape[letters.index(letter)]

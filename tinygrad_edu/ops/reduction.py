@@ -1,14 +1,22 @@
 """Ops that shorten axes: sums, means, maxima, over a tuple of axes."""
 
 from tinygrad_edu.backend import floating, module_of, quiet
-from tinygrad_edu.ops.elementwise import Cast, Exp
-from tinygrad_edu.ops.shape import Expand, Reshape
+from tinygrad_edu.ops.arithmetic import Exp
+from tinygrad_edu.ops.choice import Cast, Where
+from tinygrad_edu.ops.shape import Cat, Expand, Flip, Narrow, Permute, Reshape
 from tinygrad_edu.tape import Op
 
 
 def kept(g, axes, keepdim, shape):
     """`g` with the reduced axes standing as 1, so that it broadcasts against the input of shape `shape`."""
     return g if keepdim else Reshape(g, shape=tuple(1 if i in axes else n for i, n in enumerate(shape)))
+
+
+def _count(shape, axes):
+    n = 1
+    for i in axes:
+        n *= shape[i]
+    return n
 
 
 class Sum(Op):
@@ -48,31 +56,30 @@ class Amax(Op):
         return top * (kept(g, axes, keepdim, x_shape) / Sum(top, axes=axes, keepdim=True))
 
 
-class Max(Op):
-    """values, indices = the largest of {x} along {axis} and where it stands first"""
+class Amin(Op):
+    """{out} = min {x} over {axes}; equal minima share the gradient evenly"""
 
-    outputs = True
-    differentiable = (True, False)
+    def forward(x, *, axes, keepdim=False):
+        return x.min(axis=axes, keepdims=keepdim)
 
-    def forward(x, *, axis, keepdim=False):
-        xp = module_of(x)
-        at = xp.expand_dims(x.argmax(axis=axis), axis)
-        values = xp.take_along_axis(x, at, axis)
-        return (values, at) if keepdim else (values.squeeze(axis), at.squeeze(axis))
-
-    def dx(g, out, axis, keepdim, x_shape):
-        """d{x} = dvalues at the indices, else 0"""
-        from tinygrad_edu.ops.index import ScatterAdd
-
-        at = kept(out[1], (axis,), keepdim, x_shape)
-        return ScatterAdd(kept(g[0], (axis,), keepdim, x_shape), at, axis=axis, shape=x_shape)
+    def dx(g, x, out, axes, keepdim, x_shape):
+        """d{x} = d{out} / (number of minima) where {x} = {out}, else 0"""
+        bottom = Cast(x == kept(out, axes, keepdim, x_shape), dtype=x.dtype)
+        return bottom * (kept(g, axes, keepdim, x_shape) / Sum(bottom, axes=axes, keepdim=True))
 
 
-class Argmax(Op):
-    """{out} = where the largest of {x} stands first along {axis}; axis None: in the flattened {x}"""
+class Any(Op):
+    """{out} = whether any {x} over {axes}"""
 
-    def forward(x, *, axis, keepdim=False):
-        return module_of(x).asarray(x.argmax(axis=axis, keepdims=keepdim))
+    def forward(x, *, axes, keepdim=False):
+        return x.any(axis=axes, keepdims=keepdim)
+
+
+class All(Op):
+    """{out} = whether all {x} over {axes}"""
+
+    def forward(x, *, axes, keepdim=False):
+        return x.all(axis=axes, keepdims=keepdim)
 
 
 class LogSumExp(Op):
@@ -91,8 +98,65 @@ class LogSumExp(Op):
         return kept(g, axes, keepdim, x_shape) * Exp(x - kept(out, axes, keepdim, x_shape))
 
 
-def _count(shape, axes):
-    n = 1
-    for i in axes:
-        n *= shape[i]
-    return n
+class Norm(Op):
+    """{out} = √(Σ {x}²) over {axes}; the gradient at 0 is 0"""
+
+    def forward(x, *, axes, keepdim=False):
+        xp = module_of(x)
+        top = xp.abs(x).max(axis=axes, keepdims=True, initial=0)
+        top = xp.where(xp.isfinite(top) & (top > 0), top, xp.ones_like(top))
+        y = xp.sqrt(xp.square(x / top).sum(axis=axes, keepdims=True)) * top  # squares of large numbers overflow
+        return y if keepdim else y.squeeze(axes)
+
+    def dx(g, x, out, axes, keepdim, x_shape):
+        """d{x} = d{out} ⊙ {x} / {out}"""
+        y = kept(out, axes, keepdim, x_shape)
+        return kept(g, axes, keepdim, x_shape) * (x / Where(y == 0, 1.0, y))
+
+
+class Prod(Op):
+    """{out} = Π {x} over {axes}"""
+
+    def definition(x, *, axes, keepdim=False):
+        rest = tuple(i for i in range(len(x.shape)) if i not in axes)
+        lead = tuple(x.shape[i] for i in rest)
+        factors = Reshape(Permute(x, axes=rest + axes), shape=(*lead, _count(x.shape, axes)))
+        last, n = len(lead), factors.shape[-1]
+        if not n:
+            factors, n = module_of(getattr(x, "array", x)).ones((*lead, 1), dtype=x.dtype), 1
+        while n > 1:  # halves times halves, so that a factor of 0 is no division by 0
+            half = n // 2
+            pairs = Narrow(factors, axis=last, start=0, stop=half) * Narrow(
+                factors, axis=last, start=half, stop=2 * half
+            )
+            odd = Narrow(factors, axis=last, start=2 * half, stop=n)
+            factors, n = (Cat(pairs, odd, axis=last), half + 1) if n % 2 else (pairs, half)
+        shape = tuple(1 if i in axes else k for i, k in enumerate(x.shape)) if keepdim else lead
+        return Reshape(factors, shape=shape)
+
+    def forward(x, *, axes, keepdim=False):
+        return x.prod(axis=axes, keepdims=keepdim)
+
+    def dx(g, x, axes, keepdim, x_shape):
+        """d{x} = d{out} ⊙ the product of all others"""
+        xp = module_of(x)
+        rest = tuple(i for i in range(x.ndim) if i not in axes)
+        order = rest + axes
+        factors = x.transpose(order).reshape((*(x_shape[i] for i in rest), _count(x_shape, axes)))
+        before, after = xp.ones_like(factors), xp.ones_like(factors)
+        before[..., 1:] = factors[..., :-1].cumprod(axis=-1)
+        after[..., :-1] = factors[..., :0:-1].cumprod(axis=-1)[..., ::-1]
+        others = (before * after).reshape([x_shape[i] for i in order])
+        back = sorted(range(x.ndim), key=lambda i: order[i])
+        return kept(g, axes, keepdim, x_shape) * others.transpose(back)
+
+
+class Cumsum(Op):
+    """{out}_i = Σ {x}_j over j ≤ i along {axis}"""
+
+    def forward(x, *, axis):
+        return x.cumsum(axis=axis)
+
+    def dx(g, axis):
+        """d{x}_j = Σ d{out}_i over i ≥ j"""
+        return Flip(Cumsum(Flip(g, axes=(axis,)), axis=axis), axes=(axis,))

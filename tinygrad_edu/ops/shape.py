@@ -144,16 +144,21 @@ class Split(Op):
 
     def dx(g, sizes, axis, x_shape):
         """d{x} = the pieces' gradients, one behind the other"""
-        if all(piece is not None for piece in g):
-            whole = side_by_side(g, axis)
-            return Cat(*g, axis=axis) if whole is None else whole
-        total, start = None, 0
-        for n, piece in zip(sizes, g, strict=True):
-            if piece is not None:
-                placed = Widen(piece, axis=axis, start=start, length=x_shape[axis])
-                total = placed if total is None else total + placed
-            start += n
-        return total
+        return _joined(g, sizes, axis, x_shape[axis])
+
+
+def _joined(pieces, sizes, axis, length):
+    """The pieces one behind the other, 0 where one is None."""
+    if all(piece is not None for piece in pieces):
+        whole = side_by_side(pieces, axis)
+        return Cat(*pieces, axis=axis) if whole is None else whole
+    total, start = None, 0
+    for n, piece in zip(sizes, pieces, strict=True):
+        if piece is not None:
+            placed = Widen(piece, axis=axis, start=start, length=length)
+            total = placed if total is None else total + placed
+        start += n
+    return total
 
 
 class Narrow(Op):
@@ -180,3 +185,68 @@ class Widen(Op):
     def dx(g, axis, start, x_shape):
         """d{x} = the part of d{out} where {x} stands"""
         return Narrow(g, axis=axis, start=start, stop=start + x_shape[axis])
+
+
+class Unbind(Op):
+    """outputs = the slices of {x} along {axis}, without that axis"""
+
+    outputs = True
+    views = True
+
+    def forward(x, *, axis):
+        lead = (slice(None),) * axis
+        return tuple(x[(*lead, i, ...)] for i in range(x.shape[axis]))
+
+    def dx(g, axis, x_shape):
+        """d{x} = the slices' gradients, side by side along {axis}"""
+        one = (*x_shape[:axis], 1, *x_shape[axis + 1 :])
+        pieces = [None if piece is None else Reshape(piece, shape=one) for piece in g]
+        return _joined(pieces, (1,) * len(pieces), axis, x_shape[axis])
+
+
+class Flip(Op):
+    """{out} = {x} from back to front along {axes}; its own adjoint"""
+
+    views = True
+
+    def forward(x, *, axes):
+        return module_of(x).flip(x, axes)
+
+    def dx(g, axes):
+        """d{x} = d{out} from back to front along {axes}"""
+        return Flip(g, axes=axes)
+
+
+class Roll(Op):
+    """{out} = {x} moved on by {shifts} along {axes}, from the end round to the start; adjoint: moved back"""
+
+    def forward(x, *, shifts, axes):
+        return module_of(x).roll(x, shifts, axes)
+
+    def dx(g, shifts, axes):
+        """d{x} = d{out} moved back by {shifts}"""
+        return Roll(g, shifts=tuple(-n for n in shifts), axes=axes)
+
+
+class Pad(Op):
+    """{out} = {x} with {value} around it, {widths} elements before and behind each axis; adjoint of crop"""
+
+    def forward(x, *, widths, value=0.0):
+        return module_of(x).pad(x, widths, constant_values=value)
+
+    def dx(g, widths):
+        """d{x} = the inner part of d{out}"""
+        return Crop(g, widths=widths)
+
+
+class Crop(Op):
+    """{out} = {x} without {widths} elements before and behind each axis; adjoint of pad"""
+
+    views = True
+
+    def forward(x, *, widths):
+        return x[tuple(slice(a, n - b) for n, (a, b) in zip(x.shape, widths, strict=True))]
+
+    def dx(g, widths):
+        """d{x} = d{out} with 0 around it"""
+        return Pad(g, widths=widths)

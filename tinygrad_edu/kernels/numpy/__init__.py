@@ -10,6 +10,7 @@ from .linear import embedding, embedding_backward, linear, linear_backward
 from .loss import Rows, cross_entropy, cross_entropy_backward
 from .norm import layer_norm, layer_norm_backward
 from .optimizer import adamw, sum_of_squares
+from .rms import rms_norm, rms_norm_backward
 from .softmax import log_softmax, log_softmax_backward, softmax, softmax_backward
 
 __all__ = [
@@ -30,6 +31,8 @@ __all__ = [
     "linear_backward",
     "log_softmax",
     "log_softmax_backward",
+    "rms_norm",
+    "rms_norm_backward",
     "softmax",
     "softmax_backward",
     "sum_of_squares",

@@ -1,7 +1,7 @@
-"""Ops that treat every element by itself, operands broadcast."""
+"""Arithmetic, element by element; operands broadcast."""
 
-from tinygrad_edu import kernels
 from tinygrad_edu.backend import floating, module_of, quiet
+from tinygrad_edu.ops.choice import Where
 from tinygrad_edu.tape import Op
 
 
@@ -152,50 +152,6 @@ class Sqrt(Op):
         return g / (out * 2.0)
 
 
-class Tanh(Op):
-    """{out} = tanh {x}"""
-
-    def forward(x):
-        return module_of(x).tanh(floating(x))
-
-    def dx(g, out):
-        """d{x} = d{out} ⊙ (1 − {out}²)"""
-        return g * (1.0 - out * out)
-
-
-class Sigmoid(Op):
-    """{out} = 1 / (1 + exp(−{x})), by way of tanh, which cannot overflow"""
-
-    def forward(x):
-        return module_of(x).tanh(floating(x) * 0.5) * 0.5 + 0.5
-
-    def dx(g, out):
-        """d{x} = d{out} ⊙ {out} ⊙ (1 − {out})"""
-        return g * (out * (1.0 - out))
-
-
-class Erf(Op):
-    """{out} = erf {x} = 2/√π ∫₀ˣ exp(−t²) dt"""
-
-    def forward(x):
-        return kernels.of(x).erf(floating(x))
-
-    def dx(g, x):
-        """d{x} = d{out} ⊙ 2/√π · exp(−{x}²)"""
-        return g * (Exp(-(x * x)) * 1.1283791670955126)
-
-
-class Relu(Op):
-    """{out} = max({x}, 0); the gradient at 0 is 0"""
-
-    def forward(x):
-        return module_of(x).maximum(x, 0)
-
-    def dx(g, out):
-        """d{x} = d{out} where {out} > 0, else 0"""
-        return Where(out > 0, g, 0.0)
-
-
 class Abs(Op):
     """{out} = |{x}|; the gradient at 0 is 0"""
 
@@ -231,99 +187,81 @@ class Maximum(Op):
         return Where(x == y, g * 0.5, Where(y > x, g, 0.0))
 
 
-class Where(Op):
-    """{out} = {x} where {condition}, else {y}"""
-
-    promotes = True
-    unpromoted = 1
-
-    def forward(condition, x, y):
-        return module_of(condition).where(condition, x, y)
-
-    def dx(g, condition):
-        """d{x} = d{out} where {condition}, else 0"""
-        return Where(condition, g, 0.0)
-
-    def dy(g, condition):
-        """d{y} = 0 where {condition}, else d{out}"""
-        return Where(condition, 0.0, g)
-
-
-class MaskedFill(Op):
-    """{out} = {value} where {mask}, else {x}"""
-
-    def forward(x, mask, *, value):
-        xp = module_of(x)
-        return xp.where(mask, xp.asarray(value, dtype=x.dtype), x)
-
-    def dx(g, mask):
-        """d{x} = 0 where {mask}, else d{out}"""
-        return MaskedFill(g, mask, value=0.0)
-
-
-class Cast(Op):
-    """{out} = {x} as {dtype}"""
-
-    def forward(x, *, dtype):
-        return x.astype(dtype)
-
-    def dx(g, x_dtype):
-        """d{x} = d{out} as the dtype of {x}"""
-        return Cast(g, dtype=x_dtype)
-
-
-class Equal(Op):
-    """{out} = whether {x} = {y}"""
-
-    promotes = True
-
-    def forward(x, y):
-        return x == y
-
-
-class NotEqual(Op):
-    """{out} = whether {x} ≠ {y}"""
-
-    promotes = True
-
-    def forward(x, y):
-        return x != y
-
-
-class Less(Op):
-    """{out} = whether {x} < {y}"""
-
-    promotes = True
-
-    def forward(x, y):
-        return x < y
-
-
-class LessEqual(Op):
-    """{out} = whether {x} ≤ {y}"""
-
-    promotes = True
-
-    def forward(x, y):
-        return x <= y
-
-
-class LogicalNot(Op):
-    """{out} = not {x}"""
+class Rsqrt(Op):
+    """{out} = 1 / √{x}"""
 
     def forward(x):
-        return module_of(x).logical_not(x)
+        return 1.0 / module_of(x).sqrt(floating(x))
+
+    def dx(g, out):
+        """d{x} = −½ d{out} ⊙ {out}³"""
+        return g * (out * out * out * -0.5)
 
 
-class LogicalAnd(Op):
-    """{out} = {x} and {y}"""
+class Minimum(Op):
+    """{out} = min({x}, {y}); equal values share the gradient in halves"""
+
+    promotes = True
 
     def forward(x, y):
-        return module_of(x).logical_and(x, y)
+        return module_of(x).minimum(x, y)
+
+    def dx(g, x, y):
+        """d{x} = d{out} where {x} < {y}, half of it where equal"""
+        return Where(x == y, g * 0.5, Where(x < y, g, 0.0))
+
+    def dy(g, x, y):
+        """d{y} = d{out} where {y} < {x}, half of it where equal"""
+        return Where(x == y, g * 0.5, Where(y < x, g, 0.0))
 
 
-class LogicalOr(Op):
-    """{out} = {x} or {y}"""
+class Clamp(Op):
+    """{out} = {x}, but {low} below {low} and {high} above {high}; at a bound the gradient passes"""
+
+    def forward(x, *, low=None, high=None):
+        return module_of(x).clip(x, low, high)
+
+    def dx(g, x, low, high):
+        """d{x} = d{out} where {low} ≤ {x} ≤ {high}, else 0"""
+        inside = (x == x) if low is None else (x >= low)
+        return Where(inside if high is None else inside & (x <= high), g, 0.0)
+
+
+class Floor(Op):
+    """{out} = the largest integer not above {x}"""
+
+    def forward(x):
+        return module_of(x).floor(x)
+
+
+class Round(Op):
+    """{out} = {x} rounded to {decimals} decimals, halves to even"""
+
+    def forward(x, *, decimals=0):
+        return module_of(x).round(x, decimals)
+
+
+class Remainder(Op):
+    """{out} = {x} − {y} ⊙ ⌊{x} / {y}⌋, which has the sign of {y}"""
+
+    promotes = True
 
     def forward(x, y):
-        return module_of(x).logical_or(x, y)
+        return module_of(x).remainder(x, y)
+
+    def dx(g):
+        """d{x} = d{out}"""
+        return g
+
+    def dy(g, x, y):
+        """d{y} = −d{out} ⊙ ⌊{x} / {y}⌋"""
+        return -(g * Floor(x / y))
+
+
+class FloorDivide(Op):
+    """{out} = ⌊{x} / {y}⌋"""
+
+    promotes = True
+
+    def forward(x, y):
+        return module_of(x).floor_divide(x, y)

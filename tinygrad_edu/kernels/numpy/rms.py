@@ -1,0 +1,77 @@
+"""Normalisation by the root of the mean square, over the last axes."""
+
+import math
+
+import numpy as np
+
+from ...buffers import empty
+from .common import row_slices, viewed
+
+
+def rms_norm(
+    x: np.ndarray, weight: np.ndarray | None, eps: float, axes_count: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
+    """y = x·r ⊙ w with r = 1/√(mean(x²) + eps), the mean over the last `axes_count` axes.
+
+    x [..., *n]; weight [*n] or None. Results: y of the shape of x, r [N], N the product of the leading lengths.
+    Source: Zhang and Sennrich, "Root mean square layer normalization", 2019.
+
+    >>> rms_norm(np.array([[3.0, 4.0]]), None, 0.0)[1].round(4)
+    array([0.2828])
+    """
+    rows = _rows(x, axes_count)
+    count, width = rows.shape
+    y, r = empty((count, width), x.dtype), np.empty(count, x.dtype)
+    scale = None if weight is None else weight.reshape(-1)
+    for part in row_slices(count, width) if width else []:
+        np.vecdot(rows[part], rows[part], out=r[part])
+        r[part] *= 1 / width
+        r[part] += eps
+        np.sqrt(r[part], out=r[part])
+        np.reciprocal(r[part], out=r[part])
+        np.multiply(rows[part], r[part, None], out=y[part])
+        if scale is not None:
+            y[part] *= scale
+    return y.reshape(x.shape), r
+
+
+def rms_norm_backward(
+    g: np.ndarray,
+    x: np.ndarray,
+    weight: np.ndarray | None,
+    r: np.ndarray,
+    need: tuple[bool, bool] = (True, True),
+    axes_count: int = 1,
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """With h = dy ⊙ w: dx = r·(h − x·r²·mean(h ⊙ x)), dw = Σ dy ⊙ x·r. Shapes as in `layer_norm_backward`."""
+    gradients, rows = _rows(g, axes_count), _rows(x, axes_count)
+    count, width = rows.shape
+    scale = np.ones(width, g.dtype) if weight is None else weight.reshape(-1)
+    dx = empty((count, width), g.dtype) if need[0] else None
+    dweight = np.zeros(width, g.dtype) if need[1] else None
+    parts = row_slices(count, width) if count and width else []
+    product = empty((parts[0].stop, width), g.dtype) if parts else None
+    for part in parts:
+        h, rstd = gradients[part], r[part]
+        t = product[: h.shape[0]]  # type: ignore[index]
+        np.multiply(h, rows[part], out=t)
+        if dweight is not None:
+            dweight += rstd @ t
+        if dx is not None:
+            along = t @ scale
+            along *= rstd * rstd * (1 / width)
+            d = dx[part]
+            np.multiply(h, scale, out=d)
+            np.multiply(rows[part], along[:, None], out=t)
+            d -= t
+            d *= rstd[:, None]
+    inner = x.shape[x.ndim - axes_count :]
+    return (
+        None if dx is None else dx.reshape(x.shape),
+        None if dweight is None else dweight.reshape(inner),
+    )
+
+
+def _rows(x, axes_count):
+    split = x.ndim - axes_count
+    return viewed(x, (math.prod(x.shape[:split]), math.prod(x.shape[split:])))

@@ -1,0 +1,1 @@
+"""The methods of Tensor, by what they do; each checks its arguments and applies ops."""

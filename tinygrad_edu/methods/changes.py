@@ -1,0 +1,209 @@
+"""Methods that change a tensor in place, on the tape where a gradient is to go through them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tinygrad_edu import backend, random
+from tinygrad_edu.methods.common import axis_of, binary, check_broadcast, index_of, operand
+from tinygrad_edu.modes import thread
+from tinygrad_edu.ops import arithmetic, choice, curve, index
+from tinygrad_edu.tape import Variable, wrap
+
+if TYPE_CHECKING:
+    from tinygrad_edu.tensor import Tensor
+
+
+class Changes(Variable, result=False):
+    """Methods of Tensor that write into its memory and return it; views and detached twins see the change.
+
+    A change counts up the version that all who share the memory have in common, so a backward pass through an op that
+    saved the old values raises. Where a gradient goes through the change, the tensor becomes the output of the op. That
+    is refused for a leaf, for a view and for a tensor that has views, whose history would no longer be true.
+    """
+
+    __slots__ = ()
+
+    def _change(self, what: str, op: Any, *others: Any, **static: Any) -> Tensor:
+        recorded = thread.mode.grad and (
+            self.requires_grad or any(isinstance(v, Variable) and v.requires_grad for v in others)
+        )
+        self._may_change(what, recorded)
+        old = wrap(self.result, self.array, self.record, self.index, self._version)
+        old.requires_grad = self.requires_grad
+        result = binary(op, old, *others) if others and not static else op(old, *others, **static)
+        if result.array.shape != self.array.shape:
+            raise ValueError(f"{what}: the result has shape {result.array.shape}, which {self.array.shape} cannot hold")
+        if result.array.dtype.kind == "f" and self.array.dtype.kind != "f":
+            raise TypeError(
+                f"{what}: a tensor of {self.array.dtype} cannot hold {result.array.dtype}; convert it with .float()"
+            )
+        if result.array.dtype != self.array.dtype:
+            result = choice.Cast(result, dtype=self.array.dtype)
+        if result.record is not None:
+            _keep_apart(result.record, self.array)
+            self.record, self.index, self.requires_grad = result.record, result.index, True
+        self.array[...] = result.array
+        self._version[0] += 1
+        return self  # type: ignore[return-value]
+
+    def _overwrite(self, what: str, value: Any) -> Tensor:
+        if thread.mode.grad and (self.requires_grad or (isinstance(value, Variable) and value.requires_grad)):
+            return self._change(what, index.SetItem, value, index=...)
+        self._may_change(what, False)
+        self.array[...] = value.array if isinstance(value, Variable) else value
+        self._version[0] += 1
+        return self  # type: ignore[return-value]
+
+    def _may_change(self, what: str, recorded: bool) -> None:
+        if recorded and self.requires_grad and self.record is None:
+            raise RuntimeError(
+                f"{what}: a leaf that needs a gradient is not changed on the tape, or it would be no leaf any more; "
+                f"do it under no_grad(), or make a new tensor (x = x + y)"
+            )
+        if recorded and self.record is not None and self.record.op.views and len(self._version) > 1:
+            raise RuntimeError(
+                f"{what}: this tensor is a view ({self.record.name}) of another that is on the tape, whose history the "
+                f"change would falsify; change the other one, or x.clone()"
+            )
+        if recorded and len(self._version) > 1:
+            raise RuntimeError(
+                f"{what}: this tensor has views, whose history the change would falsify; change x.clone(), or make a "
+                f"new tensor (x = x + y)"
+            )
+        if not self.array.flags.writeable:
+            raise RuntimeError(f"{what}: this tensor's memory is read-only or copied (expand); clone() it first")
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        place = index_of(key)
+        value = operand(value, self)
+        if value.array.dtype.kind == "f" and self.array.dtype.kind != "f":
+            raise TypeError(f"x[...] = v: a tensor of {self.array.dtype} cannot hold {value.array.dtype}")
+        recorded = thread.mode.grad and (self.requires_grad or value.requires_grad)
+        if recorded:
+            if value.requires_grad and backend.names_twice(self.array, place):
+                raise ValueError(
+                    "x[index] = v: the index names an element twice, so which value it gets is not defined"
+                )
+            self._change("x[...] = v", index.SetItem, value, index=place)
+            return
+        self._may_change("x[...] = v", False)
+        try:
+            self.array[place] = value.array
+        except ValueError as error:
+            raise ValueError(f"x[index] = v: {error}") from None
+        self._version[0] += 1
+
+    def __iadd__(self, other: Any) -> Tensor:
+        return self._change("+=", arithmetic.Add, other)
+
+    def __isub__(self, other: Any) -> Tensor:
+        return self._change("-=", arithmetic.Sub, other)
+
+    def __imul__(self, other: Any) -> Tensor:
+        return self._change("*=", arithmetic.Mul, other)
+
+    def __itruediv__(self, other: Any) -> Tensor:
+        return self._change("/=", arithmetic.Div, other)
+
+    def add_(self, other: Any, alpha: float = 1) -> Tensor:
+        """x ← x + alpha · other."""
+        return self._change("add_", arithmetic.Add, other if alpha == 1 else other * alpha)
+
+    def sub_(self, other: Any, alpha: float = 1) -> Tensor:
+        """x ← x − alpha · other."""
+        return self._change("sub_", arithmetic.Sub, other if alpha == 1 else other * alpha)
+
+    def mul_(self, other: Any) -> Tensor:
+        """x ← x ⊙ other."""
+        return self._change("mul_", arithmetic.Mul, other)
+
+    def div_(self, other: Any) -> Tensor:
+        """x ← x / other."""
+        return self._change("div_", arithmetic.Div, other)
+
+    def addcmul_(self, tensor1: Any, tensor2: Any, value: float = 1) -> Tensor:
+        """x ← x + value · tensor1 ⊙ tensor2."""
+        return self._change("addcmul_", arithmetic.Add, tensor1 * tensor2 * value)
+
+    def addcdiv_(self, tensor1: Any, tensor2: Any, value: float = 1) -> Tensor:
+        """x ← x + value · tensor1 / tensor2."""
+        return self._change("addcdiv_", arithmetic.Add, tensor1 / tensor2 * value)
+
+    def lerp_(self, end: Any, weight: float) -> Tensor:
+        """x ← x + weight · (end − x)."""
+        return self._change("lerp_", arithmetic.Add, (end - self) * weight)
+
+    def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
+        """x ← x, but not below `min` and not above `max`."""
+        return self._change("clamp_", arithmetic.Clamp, low=min, high=max)
+
+    def neg_(self) -> Tensor:
+        """x ← −x."""
+        return self._change("neg_", arithmetic.Mul, -1)
+
+    def exp_(self) -> Tensor:
+        """x ← exp x."""
+        return self._change("exp_", arithmetic.Exp)
+
+    def sqrt_(self) -> Tensor:
+        """x ← √x."""
+        return self._change("sqrt_", arithmetic.Sqrt)
+
+    def relu_(self) -> Tensor:
+        """x ← max(x, 0)."""
+        return self._change("relu_", curve.Relu)
+
+    def copy_(self, source: Any) -> Tensor:
+        """x ← source, broadcast and converted."""
+        source = operand(source, self).to(self.array.dtype, device=backend.device_of(self.array))
+        check_broadcast(source.array.shape, self.array.shape, "copy_")
+        return self._overwrite("copy_", source)
+
+    def fill_(self, value: Any) -> Tensor:
+        """x ← value, a number, everywhere."""
+        return self._overwrite("fill_", value)
+
+    def zero_(self) -> Tensor:
+        """x ← 0 everywhere."""
+        return self.fill_(0)
+
+    def masked_fill_(self, mask: Any, value: Any) -> Tensor:
+        """x ← value, a number, where the boolean `mask` is true."""
+        mask = operand(mask, self)
+        if mask.array.dtype.kind != "b":
+            raise TypeError(f"masked_fill_: the mask must be boolean, got {mask.array.dtype}; compare something")
+        check_broadcast(mask.array.shape, self.array.shape, "masked_fill_: mask")
+        return self._change("masked_fill_", choice.MaskedFill, mask, value=value)
+
+    def scatter_add_(self, dim: int, index_: Any, src: Any) -> Tensor:
+        """x ← x with src[..., i, ...] added at [..., index[..., i, ...], ...] along `dim`."""
+        axis, at, source = axis_of(self, dim, "scatter_add_"), operand(index_, self), operand(src, self)
+        backend.check_ids(at.array, self.array.shape[axis], "scatter_add_")
+        spread = index.ScatterAdd(source, at, axis=axis, shape=self.array.shape)
+        return self._change("scatter_add_", arithmetic.Add, spread)
+
+    def normal_(self, mean: float = 0.0, std: float = 1.0, generator: random.Generator | None = None) -> Tensor:
+        """x ← draws from the normal distribution."""
+        return self._draw("normal_", generator, lambda r: r.standard_normal(self.array.shape) * std + mean)
+
+    def uniform_(self, from_: float = 0.0, to: float = 1.0, generator: random.Generator | None = None) -> Tensor:
+        """x ← draws from the uniform distribution on [from_, to)."""
+        return self._draw("uniform_", generator, lambda r: r.random(self.array.shape) * (to - from_) + from_)
+
+    def bernoulli_(self, p: float = 0.5, generator: random.Generator | None = None) -> Tensor:
+        """x ← 1 with probability `p`, else 0."""
+        return self._draw("bernoulli_", generator, lambda r: r.random(self.array.shape) < p)
+
+    def _draw(self, what: str, generator: random.Generator | None, draw: Any) -> Tensor:
+        self._may_change(what, thread.mode.grad and self.requires_grad)
+        values = backend.as_array(draw((generator or random.current()).numpy()))
+        return self._overwrite(what, operand(values.astype(self.array.dtype, copy=False), self))
+
+
+def _keep_apart(record: Any, array: Any) -> None:
+    """Give an op that reads the memory about to be overwritten a copy of its own."""
+    for j, kept in enumerate(record.kept):
+        if kept is array:
+            record.kept[j] = backend.own_copy(kept)
+            record.versions[j] = None

@@ -1,0 +1,111 @@
+"""What the methods share: arguments turned into axes, shapes and operands, with errors that name them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tinygrad_edu import backend
+from tinygrad_edu.tape import Op, Variable, wrap
+
+Dims = int | Sequence[int] | None
+
+
+def operand(x: Any, like: Variable) -> Any:
+    """A tensor as it is, anything else as a tensor beside `like`."""
+    if isinstance(x, Variable):
+        return x
+    return wrap(like.result, backend.new_array(x, device=backend.device_of(like.array)))
+
+
+def binary(op: type[Op], x: Any, y: Any) -> Any:
+    """The op on operands that broadcast; a failure to do so names both shapes."""
+    try:
+        return op(x, y)
+    except ValueError as error:
+        shapes = [v.array.shape if isinstance(v, Variable) else getattr(v, "shape", ()) for v in (x, y)]
+        if not any(word in str(error) for word in ("broadcast", "dimension", "shape")):
+            raise
+        raise ValueError(
+            f"{op.name}: shapes {shapes[0]} and {shapes[1]} do not broadcast: counted from the end, lengths must be "
+            f"equal or 1"
+        ) from None
+
+
+def axis_of(x: Variable, dim: Any, what: str, extra: int = 0) -> int:
+    """The axis that `dim` names, from the end where negative; `extra` axes more are allowed."""
+    n = x.array.ndim + extra
+    if not hasattr(dim, "__index__"):
+        raise TypeError(f"{what}: dim must be an integer, got {dim!r}")
+    if not -n <= dim < n:
+        raise IndexError(f"{what}: dim {dim} is outside {-n} to {n - 1} of a tensor with shape {x.array.shape}")
+    return int(dim) % n
+
+
+def axes_of(x: Variable, dim: Dims, what: str) -> tuple[int, ...]:
+    """The axes that `dim` names, in order; all where it is None."""
+    if dim is None:
+        return tuple(range(x.array.ndim))
+    axes = tuple(axis_of(x, d, what) for d in (dim if isinstance(dim, tuple | list) else (dim,)))
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"{what}: dim {dim} names an axis twice")
+    return tuple(sorted(axes))
+
+
+def count_of(x: Variable, axes: tuple[int, ...]) -> int:
+    """How many elements lie along the axes together."""
+    n = 1
+    for i in axes:
+        n *= x.array.shape[i]
+    return n
+
+
+def some_elements(x: Variable, axes: tuple[int, ...], what: str) -> None:
+    """Raise where there are no elements along the axes."""
+    if any(x.array.shape[i] == 0 for i in axes):
+        raise ValueError(f"{what}: nothing is the result of no elements; the shape is {x.array.shape}")
+
+
+def integers(values: tuple[Any, ...]) -> tuple[int, ...]:
+    """Integers given one by one, or as one sequence."""
+    if len(values) == 1 and isinstance(values[0], tuple | list):
+        values = tuple(values[0])
+    return tuple(int(v.__index__()) for v in values)
+
+
+def full_shape(x: Variable, target: tuple[int, ...], what: str) -> tuple[int, ...]:
+    """A shape for all elements of `x`, its one −1 worked out."""
+    size, known, free = x.array.size, 1, 0
+    for n in target:
+        if n == -1:
+            free += 1
+        elif n < 0:
+            raise ValueError(f"{what}: a length cannot be {n}; one may be -1, to be worked out")
+        else:
+            known *= n
+    if free > 1 or (free and (known == 0 or size % known)) or (not free and known != size):
+        raise ValueError(f"{what}: {size} elements of shape {x.array.shape} do not fill the shape {target}")
+    return tuple(size // known if n == -1 else n for n in target)
+
+
+def check_broadcast(given: tuple[int, ...], target: tuple[int, ...], what: str) -> None:
+    """Raise where a shape does not broadcast to another."""
+    if len(given) > len(target) or any(n not in (1, m) for n, m in zip(given[::-1], target[::-1])):
+        raise ValueError(f"{what}: shape {given} does not broadcast to {target}; lengths must be equal or 1")
+
+
+def index_of(key: Any) -> Any:
+    """What stands in x[...], with arrays copied: a later change of the caller's must not change the derivative."""
+
+    def plain(part: Any) -> Any:
+        if isinstance(part, Variable):
+            part = part.array
+        elif isinstance(part, list):
+            part = backend.new_array(part)
+        if backend.is_array(part):
+            if part.dtype.kind not in "iub":
+                raise IndexError(f"index: arrays that pick elements hold integers or booleans, got {part.dtype}")
+            return part.copy()
+        return part
+
+    return tuple(plain(part) for part in key) if isinstance(key, tuple) else plain(key)

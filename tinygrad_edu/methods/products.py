@@ -1,0 +1,132 @@
+"""Products of tensors that sum over axes: matmul, einsum, outer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tinygrad_edu import backend
+from tinygrad_edu.methods.common import binary, operand
+from tinygrad_edu.ops import index, matrix, shape
+from tinygrad_edu.tape import Variable
+
+if TYPE_CHECKING:
+    from tinygrad_edu.tensor import Tensor
+
+
+def matmul(input: Any, other: Any) -> Tensor:
+    """The matrix product over the last axis of `input` and the last but one of `other`.
+
+    Shapes: [..., n, m] and [..., m, k] to [..., n, k], leading axes broadcast; a vector [m] counts as one row on the
+    left and one column on the right, and that axis is left out of the result.
+
+    Raises:
+        ValueError: an operand has no axis, or the lengths m differ.
+
+    >>> import tinygrad_edu as tg
+    >>> tg.matmul(tg.tensor([[1.0, 2.0], [3.0, 4.0]]), tg.tensor([5.0, -1.0]))
+    tensor([ 3., 11.])
+    """
+    x, y = _tensors([input, other], "matmul")
+    a, b = x.array.shape, y.array.shape
+    if not a or not b:
+        raise ValueError(f"matmul: operands need at least one axis, got shapes {a} and {b}; use * for numbers")
+    inner = b[-2] if len(b) > 1 else b[0]
+    if a[-1] != inner:
+        raise ValueError(
+            f"matmul: {a} and {b} do not fit: the last axis of the first ({a[-1]}) must equal the "
+            f"{'last but one' if len(b) > 1 else 'only'} axis of the second ({inner})"
+        )
+    left, right = len(a) == 1, len(b) == 1
+    if left:
+        x = shape.Reshape(x, shape=(1, *a))
+    if right:
+        y = shape.Reshape(y, shape=(*b, 1))
+    z = binary(matrix.Matmul, x, y)
+    if left or right:
+        *lead, n, k = z.array.shape
+        z = shape.Reshape(z, shape=(*lead, *(() if left else (n,)), *(() if right else (k,))))
+    return z
+
+
+def outer(input: Any, vec2: Any) -> Tensor:
+    """out_ij = x_i · y_j of two vectors.
+
+    >>> import tinygrad_edu as tg
+    >>> tg.outer(tg.tensor([1, 2]), tg.tensor([3, 4, 5])).tolist()
+    [[3, 4, 5], [6, 8, 10]]
+    """
+    x, y = _tensors([input, vec2], "outer")
+    if x.array.ndim != 1 or y.array.ndim != 1:
+        raise ValueError(f"outer: needs two vectors, got shapes {x.array.shape} and {y.array.shape}")
+    return shape.Reshape(x, shape=(-1, 1)) * y
+
+
+def einsum(equation: str, *operands: Any) -> Tensor:
+    """The sum of products that `equation` spells: an input's letters name its axes, letters missing in the result are
+    summed. "..." stands for leading axes that broadcast; without "->" the letters used once are the result, in order.
+
+    Raises:
+        ValueError: the equation does not fit the operands, or a letter has two lengths.
+
+    >>> import tinygrad_edu as tg
+    >>> tg.einsum("ij,jk->ik", tg.ones(2, 3), tg.ones(3, 4)).shape
+    (2, 4)
+    """
+    if len(operands) == 1 and isinstance(operands[0], list | tuple):
+        operands = tuple(operands[0])
+    xs = _tensors(list(operands), "einsum")
+    terms, result = _spelled(equation.replace(" ", ""), [x.array.ndim for x in xs])
+    lengths: dict[str, int] = {}
+    for i, (term, x) in enumerate(zip(terms, xs)):
+        for letter, n in zip(term, x.array.shape):
+            if lengths.get(letter, 1) not in (1, n) and n != 1:
+                raise ValueError(f"einsum: {equation!r}: letter {letter!r} is {lengths[letter]} long and also {n}")
+            lengths[letter] = max(lengths.get(letter, 1), n) if n else 0
+        while len(set(term)) < len(term):  # a letter twice in one term: that diagonal
+            letter = next(c for c in term if term.count(c) > 1)
+            first, second = (p for p, c in enumerate(term) if c == letter)
+            xs[i], term = _diagonal(xs[i], first, second), term[:second] + term[second + 1 :]
+        terms[i] = term
+    if unknown := [c for c in result if c not in lengths]:
+        raise ValueError(f"einsum: {equation!r}: the result has {unknown[0]!r}, which no input has")
+    return matrix.Einsum(*xs, equation=",".join(terms) + "->" + result)
+
+
+def _spelled(equation: str, ndims: list[int]) -> tuple[list[str], str]:
+    """The letters of every input and of the result, "..." written out."""
+    left, arrow, right = equation.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(ndims):
+        raise ValueError(f"einsum: {equation!r} names {len(terms)} inputs, {len(ndims)} were given")
+    free = [c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" if c not in equation]
+    most = max((n - len(t.replace("...", "")) for t, n in zip(terms, ndims) if "..." in t), default=0)
+    dots = "".join(free[: max(most, 0)])
+    spelled = []
+    for term, n in zip(terms, ndims):
+        named = term.replace("...", "")
+        rest = n - len(named)
+        if rest < 0 or (rest and "..." not in term) or not all(c.isalpha() for c in named):
+            raise ValueError(f"einsum: {equation!r}: {term!r} does not spell the {n} axes of its input")
+        spelled.append(term.replace("...", dots[len(dots) - rest :]))
+    if not arrow:
+        every = "".join(spelled)
+        right = dots + "".join(sorted(c for c in set(every) - set(dots) if every.count(c) == 1))
+    return spelled, right.replace("...", dots)
+
+
+def _diagonal(x: Any, first: int, second: int) -> Any:
+    """Where two axes have the same index: `second` is left out."""
+    n = x.array.ndim
+    order = (first, second, *(i for i in range(n) if i not in (first, second)))
+    moved = shape.Permute(x, axes=order)
+    along = backend.module_of(x.array).arange(x.array.shape[first])
+    picked = index.GetItem(moved, index=(along, along))  # [that axis, the others]
+    left = [first, *(i for i in range(n) if i not in (first, second))]
+    return shape.Permute(picked, axes=tuple(left.index(i) for i in range(n) if i != second))
+
+
+def _tensors(values: list[Any], what: str) -> list[Any]:
+    like = next((v for v in values if isinstance(v, Variable)), None)
+    if like is None:
+        raise TypeError(f"{what}: needs at least one Tensor")
+    return [operand(v, like) for v in values]

@@ -1,0 +1,318 @@
+"""Methods that arrange elements anew or pick some: shapes, axes, pieces, indices, dtypes and devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tinygrad_edu import backend
+from tinygrad_edu.methods.common import (
+    Dims,
+    axes_of,
+    axis_of,
+    check_broadcast,
+    count_of,
+    full_shape,
+    index_of,
+    integers,
+    operand,
+)
+from tinygrad_edu.ops import arithmetic, choice, index, shape
+from tinygrad_edu.tape import Variable
+
+if TYPE_CHECKING:
+    from tinygrad_edu.tensor import Tensor
+
+
+class Shapes(Variable, result=False):
+    """Methods of Tensor that compute nothing; where the memory allows, results show the same memory."""
+
+    __slots__ = ()
+
+    def reshape(self, *shape_: Any) -> Tensor:
+        """The elements row by row in another shape; one length may be −1."""
+        return shape.Reshape(self, shape=full_shape(self, integers(shape_), "reshape"))
+
+    def view(self, *shape_: Any) -> Tensor:
+        """`reshape`, or with a dtype, `to`. Unlike PyTorch's it copies where the memory allows no view."""
+        if len(shape_) == 1 and isinstance(shape_[0], type(backend.float32)):
+            return self.to(shape_[0])
+        return shape.Reshape(self, shape=full_shape(self, integers(shape_), "view"))
+
+    def view_as(self, other: Variable) -> Tensor:
+        """In the shape of `other`."""
+        return self.reshape(other.array.shape)
+
+    reshape_as = view_as
+
+    def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+        """The axes from `start_dim` to `end_dim` as one."""
+        lengths = self.array.shape
+        if not lengths:
+            return shape.Reshape(self, shape=(1,))
+        first, last = axis_of(self, start_dim, "flatten"), axis_of(self, end_dim, "flatten")
+        if first > last:
+            raise ValueError(f"flatten: start_dim {start_dim} lies behind end_dim {end_dim}")
+        joined = count_of(self, tuple(range(first, last + 1)))
+        return shape.Reshape(self, shape=(*lengths[:first], joined, *lengths[last + 1 :]))
+
+    def unflatten(self, dim: int, sizes: Sequence[int]) -> Tensor:
+        """Axis `dim` as several of the lengths `sizes`, one of which may be −1."""
+        axis = axis_of(self, dim, "unflatten")
+        lengths = self.array.shape
+        return self.reshape((*lengths[:axis], *sizes, *lengths[axis + 1 :]))
+
+    def unsqueeze(self, dim: int) -> Tensor:
+        """A new axis of 1 at `dim`."""
+        at = axis_of(self, dim, "unsqueeze", extra=1)
+        return shape.Reshape(self, shape=(*self.array.shape[:at], 1, *self.array.shape[at:]))
+
+    def squeeze(self, dim: Dims = None) -> Tensor:
+        """Without the axes of 1, or without those among `dim`."""
+        axes = axes_of(self, dim, "squeeze")
+        return shape.Reshape(self, shape=tuple(n for i, n in enumerate(self.array.shape) if n != 1 or i not in axes))
+
+    def transpose(self, dim0: int, dim1: int) -> Tensor:
+        """Two axes exchanged."""
+        return shape.Transpose(self, dim0=axis_of(self, dim0, "transpose"), dim1=axis_of(self, dim1, "transpose"))
+
+    swapaxes = swapdims = transpose
+
+    def permute(self, *dims: Any) -> Tensor:
+        """The axes in another order."""
+        axes = tuple(axis_of(self, d, "permute") for d in integers(dims))
+        if sorted(axes) != list(range(self.array.ndim)):
+            raise ValueError(f"permute: {integers(dims)} does not name each of the {self.array.ndim} axes once")
+        return shape.Permute(self, axes=axes)
+
+    def movedim(self, source: int, destination: int) -> Tensor:
+        """One axis moved to another place, the others in order."""
+        start, end = axis_of(self, source, "movedim"), axis_of(self, destination, "movedim")
+        axes = [i for i in range(self.array.ndim) if i != start]
+        axes.insert(end, start)
+        return shape.Permute(self, axes=tuple(axes))
+
+    def t(self) -> Tensor:
+        """A matrix transposed; vectors and numbers stay."""
+        if self.array.ndim > 2:
+            raise ValueError(f"t: needs at most two axes, got shape {self.array.shape}; use .transpose or .mT")
+        return shape.Permute(self, axes=tuple(reversed(range(self.array.ndim))))
+
+    @property
+    def mT(self) -> Tensor:
+        """The last two axes exchanged."""
+        n = self.array.ndim
+        if n < 2:
+            raise ValueError(f"mT: needs two axes, this tensor has shape {self.array.shape}")
+        return shape.Transpose(self, dim0=n - 2, dim1=n - 1)
+
+    @property
+    def T(self) -> Tensor:
+        """The axes in reverse order."""
+        return shape.Permute(self, axes=tuple(reversed(range(self.array.ndim))))
+
+    def expand(self, *shape_: Any) -> Tensor:
+        """Axes of 1 copied up to a length, new ones in front; −1 keeps a length. No memory is used."""
+        target, lengths = integers(shape_), self.array.shape
+        lead = len(target) - len(lengths)
+        target = tuple(lengths[i - lead] if n == -1 and i >= lead else n for i, n in enumerate(target))
+        check_broadcast(lengths, target, "expand")
+        return shape.Expand(self, shape=target)
+
+    def expand_as(self, other: Variable) -> Tensor:
+        """Expanded to the shape of `other`."""
+        return self.expand(other.array.shape)
+
+    def repeat(self, *sizes: Any) -> Tensor:
+        """The whole, `sizes` times along each axis, new axes in front."""
+        times, lengths = integers(sizes), self.array.shape
+        lead = len(times) - len(lengths)
+        if lead < 0:
+            raise ValueError(f"repeat: {len(lengths)} axes need as many sizes at least, got {times}")
+        full = (1,) * lead + lengths
+        apart = shape.Reshape(self, shape=tuple(k for n in full for k in (1, n)))
+        spread = shape.Expand(apart, shape=tuple(k for r, n in zip(times, full) for k in (r, n)))
+        return shape.Reshape(spread, shape=tuple(r * n for r, n in zip(times, full)))
+
+    def repeat_interleave(self, repeats: Any, dim: int | None = None) -> Tensor:
+        """Every element `repeats` times, one behind the other, along `dim`, or flattened."""
+        x: Any = self if dim is not None else self.reshape(-1)
+        axis = axis_of(x, dim if dim is not None else 0, "repeat_interleave")
+        xp = backend.module_of(self.array)
+        times = repeats.array if isinstance(repeats, Variable) else repeats
+        at = xp.repeat(xp.arange(x.array.shape[axis]), times)
+        return index.GetItem(x, index=(*(slice(None),) * axis, at))
+
+    def contiguous(self) -> Tensor:
+        """Itself, or a copy with rows in order where its memory is not."""
+        return self if self.array.flags.c_contiguous else shape.Clone(self)  # type: ignore[return-value]
+
+    def is_contiguous(self) -> bool:
+        """Whether the rows lie in memory in order."""
+        return bool(self.array.flags.c_contiguous)
+
+    def split(self, split_size: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+        """Pieces along `dim`: each of `split_size`, the last shorter, or of the lengths given."""
+        axis = axis_of(self, dim, "split")
+        n = self.array.shape[axis]
+        if isinstance(split_size, int):
+            if split_size < 1:
+                raise ValueError(f"split: the size of a piece must be at least 1, got {split_size}")
+            sizes = [min(split_size, n - i) for i in range(0, n, split_size)] or [0]
+        else:
+            sizes = [int(s) for s in split_size]
+            if sum(sizes) != n or min(sizes, default=0) < 0:
+                raise ValueError(f"split: lengths {sizes} do not add up to {n}, the length of axis {dim}")
+        return shape.Split(self, sizes=tuple(sizes), axis=axis)
+
+    def chunk(self, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+        """At most `chunks` pieces of equal length along `dim`, the last one shorter if need be."""
+        if chunks < 1:
+            raise ValueError(f"chunk: the number of pieces must be at least 1, got {chunks}")
+        n = self.array.shape[axis_of(self, dim, "chunk")]
+        return self.split(max(-(-n // chunks), 1), dim)
+
+    def unbind(self, dim: int = 0) -> tuple[Tensor, ...]:
+        """The slices along `dim`, without that axis."""
+        return shape.Unbind(self, axis=axis_of(self, dim, "unbind"))
+
+    def narrow(self, dim: int, start: int, length: int) -> Tensor:
+        """`length` elements from `start` on along `dim`."""
+        axis = axis_of(self, dim, "narrow")
+        n = self.array.shape[axis]
+        begin = start + n if start < 0 else start
+        if not 0 <= begin <= begin + length <= n:
+            raise IndexError(f"narrow: {length} elements from {start} do not lie within the {n} of dim {dim}")
+        return shape.Narrow(self, axis=axis, start=begin, stop=begin + length)
+
+    def select(self, dim: int, index: int) -> Tensor:
+        """Element `index` along `dim`, without that axis."""
+        return self[(*(slice(None),) * axis_of(self, dim, "select"), index)]
+
+    def flip(self, *dims: Any) -> Tensor:
+        """From back to front along `dims`."""
+        return shape.Flip(self, axes=axes_of(self, integers(dims), "flip"))
+
+    def roll(self, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
+        """Moved on by `shifts` along `dims`, what leaves at the end comes in at the start; flattened without `dims`."""
+        if dims is None:
+            flat = shape.Roll(self.reshape(-1), shifts=integers((shifts,)), axes=(0,))
+            return shape.Reshape(flat, shape=self.array.shape)
+        steps, axes = integers((shifts,)), tuple(axis_of(self, d, "roll") for d in integers((dims,)))
+        if len(steps) != len(axes):
+            raise ValueError(f"roll: {len(steps)} shifts for {len(axes)} axes; give one for each")
+        return shape.Roll(self, shifts=steps, axes=axes)
+
+    def tril(self, diagonal: int = 0) -> Tensor:
+        """The lower triangle of the last two axes, 0 above `diagonal`."""
+        return self._triangle(diagonal, "tril")
+
+    def triu(self, diagonal: int = 0) -> Tensor:
+        """The upper triangle of the last two axes, 0 below `diagonal`."""
+        return self._triangle(diagonal, "triu")
+
+    def _triangle(self, diagonal: int, what: str) -> Tensor:
+        if self.array.ndim < 2:
+            raise ValueError(f"{what}: needs two axes, got shape {self.array.shape}")
+        upper = what == "triu"
+        lower = backend.module_of(self.array).tri(*self.array.shape[-2:], diagonal - upper, dtype=bool)
+        return choice.MaskedFill(self, lower if upper else ~lower, value=0)
+
+    # Elements by index
+
+    def __getitem__(self, key: Any) -> Tensor:
+        return index.GetItem(self, index=index_of(key))
+
+    def gather(self, dim: int, index_: Any) -> Tensor:
+        """out[..., i, ...] = x[..., index[..., i, ...], ...] along `dim`; the other lengths are the index's."""
+        axis, at = self._along(dim, index_, "gather")
+        if any(k > n for i, (k, n) in enumerate(zip(at.array.shape, self.array.shape)) if i != axis):
+            raise ValueError(f"gather: index {at.array.shape} is longer than {self.array.shape} beside dim {dim}")
+        cut: Any = self
+        if any(k != n for i, (k, n) in enumerate(zip(at.array.shape, self.array.shape)) if i != axis):
+            cut = self[tuple(slice(None) if i == axis else slice(k) for i, k in enumerate(at.array.shape))]
+        return index.Gather(cut, at, axis=axis)
+
+    take_along_dim = gather
+
+    def scatter_add(self, dim: int, index_: Any, src: Any) -> Tensor:
+        """x with src[..., i, ...] added at [..., index[..., i, ...], ...] along `dim`."""
+        axis, at = self._along(dim, index_, "scatter_add")
+        source = operand(src, self)
+        if source.array.shape != at.array.shape:
+            raise ValueError(f"scatter_add: src {source.array.shape} and index {at.array.shape} must have one shape")
+        return arithmetic.Add(self, index.ScatterAdd(source, at, axis=axis, shape=self.array.shape))
+
+    def _along(self, dim: int, index_: Any, what: str) -> tuple[int, Any]:
+        axis, at = axis_of(self, dim, what), operand(index_, self)
+        if at.array.ndim != self.array.ndim:
+            raise ValueError(
+                f"{what}: index needs {self.array.ndim} axes like the input, it has shape {at.array.shape}"
+            )
+        backend.check_ids(at.array, self.array.shape[axis], what)
+        return axis, at
+
+    def index_select(self, dim: int, index_: Any) -> Tensor:
+        """The elements `index`, a vector, along `dim`."""
+        axis, at = axis_of(self, dim, "index_select"), operand(index_, self).array
+        backend.check_ids(at, self.array.shape[axis], "index_select")
+        return index.GetItem(self, index=(*(slice(None),) * axis, at.reshape(-1).copy()))
+
+    def masked_select(self, mask: Any) -> Tensor:
+        """The elements where the boolean `mask` is true, as a vector."""
+        return self[operand(mask, self)]
+
+    # Dtypes and devices
+
+    def to(self, *args: Any, dtype: Any = None, device: str | None = None, **_: Any) -> Tensor:
+        """As another dtype or on another device, given by position or by name; itself where nothing changes."""
+        for value in args:
+            if isinstance(value, str) and value.partition(":")[0] in ("cpu", "cuda"):
+                device = value
+            elif isinstance(value, Variable):
+                dtype, device = value.array.dtype, backend.device_of(value.array)
+            elif not isinstance(value, bool):
+                dtype = value
+        x: Any = self
+        here = backend.device_of(self.array)
+        if dtype is not None and backend.dtype_of(dtype) != self.array.dtype:
+            x = choice.Cast(x, dtype=backend.dtype_of(dtype))
+        if device is not None and backend.check_device(device) != here:
+            x = shape.Transfer(x, device=backend.check_device(device), source=here)
+        return x
+
+    def type_as(self, other: Variable) -> Tensor:
+        """In the dtype of `other`."""
+        return self.to(other.array.dtype)
+
+    def float(self) -> Tensor:
+        """As float32."""
+        return self.to(backend.float32)
+
+    def double(self) -> Tensor:
+        """As float64."""
+        return self.to(backend.float64)
+
+    def half(self) -> Tensor:
+        """As float16."""
+        return self.to(backend.float16)
+
+    def long(self) -> Tensor:
+        """As int64."""
+        return self.to(backend.int64)
+
+    def int(self) -> Tensor:
+        """As int32."""
+        return self.to(backend.int32)
+
+    def bool(self) -> Tensor:
+        """Whether each element is not 0."""
+        return self.to(backend.bool_)
+
+    def cpu(self) -> Tensor:
+        """On the CPU."""
+        return self.to("cpu")
+
+    def cuda(self) -> Tensor:
+        """On the first GPU."""
+        return self.to("cuda")

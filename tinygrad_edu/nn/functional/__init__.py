@@ -1,0 +1,71 @@
+"""The functions that layers are made of, under PyTorch's names: linear, softmax, cross_entropy, attention, ..."""
+
+from tinygrad_edu.nn.functional.activations import (
+    elu,
+    gelu,
+    leaky_relu,
+    log_softmax,
+    logsigmoid,
+    relu,
+    sigmoid,
+    silu,
+    softmax,
+    softplus,
+    tanh,
+)
+from tinygrad_edu.nn.functional.attention import (
+    scaled_dot_product_attention,
+)
+from tinygrad_edu.nn.functional.layers import (
+    cosine_similarity,
+    dropout,
+    embedding,
+    layer_norm,
+    linear,
+    normalize,
+    one_hot,
+    pad,
+    rms_norm,
+)
+from tinygrad_edu.nn.functional.losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    nll_loss,
+    smooth_l1_loss,
+)
+
+__all__ = [
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cosine_similarity",
+    "cross_entropy",
+    "dropout",
+    "elu",
+    "embedding",
+    "gelu",
+    "kl_div",
+    "l1_loss",
+    "layer_norm",
+    "leaky_relu",
+    "linear",
+    "log_softmax",
+    "logsigmoid",
+    "mse_loss",
+    "nll_loss",
+    "normalize",
+    "one_hot",
+    "pad",
+    "relu",
+    "rms_norm",
+    "scaled_dot_product_attention",
+    "sigmoid",
+    "silu",
+    "smooth_l1_loss",
+    "softmax",
+    "softplus",
+    "tanh",
+]

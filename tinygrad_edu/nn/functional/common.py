@@ -1,0 +1,23 @@
+"""Arguments of the functions turned into tensors, with errors that name them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinygrad_edu.tape import Variable
+from tinygrad_edu.tensor import Tensor
+
+
+def tensor_of(x: Any, what: str) -> Any:
+    if isinstance(x, Variable):
+        return x
+    if x is None:
+        raise TypeError(f"{what} is None; give a Tensor")
+    return Tensor(x)
+
+
+def floating_of(x: Any, what: str) -> Any:
+    t = tensor_of(x, what)
+    if t.array.dtype.kind != "f":
+        raise TypeError(f"{what} must be floating, got {t.array.dtype}; convert it with .float()")
+    return t

@@ -1,0 +1,213 @@
+"""What layers with weights compute: linear, embedding, the norms, dropout, padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tinygrad_edu import backend, random
+from tinygrad_edu.modes import thread
+from tinygrad_edu.nn.functional.common import floating_of, tensor_of
+from tinygrad_edu.ops import layer, shape
+from tinygrad_edu.tensor import Tensor
+
+
+def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
+    """y = x·Wᵀ + b, row by row.
+
+    Args:
+        input: [..., in_features].
+        weight: [out_features, in_features].
+        bias: [out_features] or None.
+
+    Returns:
+        [..., out_features].
+
+    Raises:
+        ValueError: the shapes do not fit. TypeError: the dtypes differ.
+
+    >>> linear([[1.0, 2.0]], [[3.0, 4.0]], [0.5])
+    tensor([[11.5]])
+    """
+    x, w = floating_of(input, "linear: input"), floating_of(weight, "linear: weight")
+    b = None if bias is None else floating_of(bias, "linear: bias")
+    xs, ws = x.array.shape, w.array.shape
+    if len(ws) != 2 or not xs or xs[-1] != ws[1]:
+        raise ValueError(
+            f"linear: input {xs} and weight {ws} do not fit: weight is [out, in], and the input's last axis must be in"
+        )
+    if b is not None and b.array.shape != ws[:1]:
+        raise ValueError(f"linear: bias has shape {b.array.shape}, the weight {ws} needs {ws[:1]}")
+    if w.array.dtype != x.array.dtype or (b is not None and b.array.dtype != x.array.dtype):
+        raise TypeError(f"linear: input is {x.array.dtype}, weight {w.array.dtype}; convert one with .to()")
+    return layer.Linear(x, w, b)
+
+
+def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Tensor:
+    """The rows of a table: y[..., :] = W[ids[...], :].
+
+    Args:
+        input: token ids, integers [...] from 0 to V − 1; negative ones are refused, also by arrays that would wrap.
+        weight: [V, D].
+        padding_idx: a row that gets no gradient; a negative one counts from the end.
+
+    Returns:
+        [..., D].
+
+    Raises:
+        IndexError: an id is out of range. TypeError: ids are no integers.
+
+    >>> embedding([1, 0], [[1.0, 2.0], [3.0, 4.0]]).tolist()
+    [[3.0, 4.0], [1.0, 2.0]]
+    """
+    ids, w = tensor_of(input, "embedding: input"), floating_of(weight, "embedding: weight")
+    if w.array.ndim != 2:
+        raise ValueError(f"embedding: weight must be [V, D], got shape {w.array.shape}")
+    rows = w.array.shape[0]
+    backend.check_ids(ids.array, rows, "embedding")
+    if padding_idx is not None:
+        if not -rows <= padding_idx < rows:
+            raise IndexError(f"embedding: padding_idx {padding_idx} is outside {-rows} to {rows - 1}")
+        padding_idx %= rows
+    return layer.Embedding(ids, w, padding=padding_idx)
+
+
+def layer_norm(
+    input: Any, normalized_shape: int | Sequence[int], weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> Tensor:
+    """y = (x − μ) / √(σ² + eps) ⊙ weight + bias, μ and σ² (over n, not n − 1) over the last axes.
+
+    Args:
+        input: [..., *normalized_shape].
+        normalized_shape: the lengths of the axes that are normalised together.
+        weight, bias: of that shape, or None.
+
+    Returns:
+        The shape of the input.
+
+    Source: Ba, Kiros and Hinton, "Layer normalization", 2016.
+
+    >>> layer_norm([1.0, 3.0], (2,)).numpy().round(3).tolist()
+    [-1.0, 1.0]
+    """
+    x = floating_of(input, "layer_norm: input")
+    over = _normalized(x, normalized_shape, "layer_norm")
+    parts = [_scale(x, part, over, f"layer_norm: {name}") for name, part in (("weight", weight), ("bias", bias))]
+    return layer.LayerNorm(x, *parts, axes=len(over), eps=eps)
+
+
+def dropout(input: Any, p: float = 0.5, training: bool = True) -> Tensor:
+    """In training, every element becomes 0 with probability `p`, else x / (1 − p); otherwise x itself.
+
+    Which elements drop depends on the random stream and on the sample's index (axis 0) in the whole batch, not on how
+    the batch is split.
+
+    Args:
+        input: any shape, samples on axis 0.
+        p: probability from 0 to 1.
+
+    Source: Srivastava et al., "Dropout", 2014.
+
+    >>> dropout([1.0, 2.0], p=0.5, training=False)
+    tensor([1., 2.])
+    """
+    x = floating_of(input, "dropout: input")
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"dropout: p is a probability from 0 to 1, got {p}")
+    if not training or p == 0.0:
+        return x
+    return layer.Dropout(x, **drops(p))
+
+
+def drops(p: float) -> dict[str, Any]:
+    return {"p": p, "key": random.current().key(), "first_sample": thread.mode.first_sample}
+
+
+def rms_norm(input: Any, normalized_shape: int | Sequence[int], weight: Any = None, eps: float | None = None) -> Tensor:
+    """y = x / √(mean(x²) + eps) ⊙ weight, the mean over the last axes.
+
+    Args:
+        input: [..., *normalized_shape].
+        normalized_shape: the lengths of the axes that are normalised together.
+        weight: of that shape, or None.
+        eps: the dtype's rounding unit where None.
+
+    Returns:
+        The shape of the input.
+
+    Source: Zhang and Sennrich, "Root mean square layer normalization", 2019.
+
+    >>> rms_norm([2.0, -2.0], (2,))
+    tensor([ 1., -1.])
+    """
+    x = floating_of(input, "rms_norm: input")
+    over = _normalized(x, normalized_shape, "rms_norm")
+    part = _scale(x, weight, over, "rms_norm: weight")
+    small = backend.module_of(x.array).finfo(x.array.dtype).eps if eps is None else eps
+    return layer.RmsNorm(x, part, axes=len(over), eps=float(small))
+
+
+def _normalized(x: Any, normalized_shape: int | Sequence[int], what: str) -> tuple[int, ...]:
+    over = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if not over or x.array.shape[-len(over) :] != over:
+        raise ValueError(f"{what}: input {x.array.shape} does not end with normalized_shape {over}")
+    return over
+
+
+def _scale(x: Any, part: Any, over: tuple[int, ...], what: str) -> Any:
+    if part is None:
+        return None
+    part = floating_of(part, what)
+    if part.array.shape != over:
+        raise ValueError(f"{what} has shape {part.array.shape}, expected {over}")
+    if part.array.dtype != x.array.dtype:
+        raise TypeError(f"{what} is {part.array.dtype}, the input {x.array.dtype}; convert one with .to()")
+    return part
+
+
+def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
+    """The input with `value` around it; negative widths cut off instead.
+
+    Args:
+        pad: (before, behind) for the last axis, then for the last but one, ...
+        mode: "constant" is all there is.
+
+    >>> pad([1.0, 2.0], (1, 2))
+    tensor([0., 1., 2., 0., 0.])
+    """
+    x = tensor_of(input, "pad: input")
+    if mode != "constant":
+        raise ValueError(f"pad: mode {mode!r} is not here; only 'constant' is")
+    n = x.array.ndim
+    if len(pad) % 2 or len(pad) > 2 * n:
+        raise ValueError(f"pad: needs pairs of widths for at most {n} axes, got {tuple(pad)}")
+    widths = [(0, 0)] * n
+    for i in range(len(pad) // 2):
+        widths[n - 1 - i] = int(pad[2 * i]), int(pad[2 * i + 1])
+    if any(a < 0 or b < 0 for a, b in widths):
+        x = shape.Crop(x, widths=tuple((max(-a, 0), max(-b, 0)) for a, b in widths))
+    return shape.Pad(x, widths=tuple((max(a, 0), max(b, 0)) for a, b in widths), value=value)
+
+
+def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
+    """1 at the class and 0 elsewhere: ids [...] to int64 [..., num_classes]; −1 takes the largest id + 1.
+
+    >>> one_hot([0, 2]).tolist()
+    [[1, 0, 0], [0, 0, 1]]
+    """
+    ids = tensor_of(tensor, "one_hot: tensor")
+    classes = int(ids.array.max()) + 1 if num_classes == -1 else num_classes
+    backend.check_ids(ids.array, classes, "one_hot")
+    xp = backend.module_of(ids.array)
+    return (ids.unsqueeze(-1) == Tensor(xp.arange(classes))).long()
+
+
+def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """x / max(‖x‖_p, eps) along `dim`."""
+    x = floating_of(input, "normalize: input")
+    return x / x.norm(p, dim, keepdim=True).clamp(min=eps)
+
+
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """Σ x1 ⊙ x2 / (‖x1‖·‖x2‖) along `dim`."""
+    return (normalize(x1, 2.0, dim, eps) * normalize(x2, 2.0, dim, eps)).sum(dim)

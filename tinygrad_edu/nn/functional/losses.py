@@ -1,0 +1,218 @@
+"""Losses: how far predictions are from targets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinygrad_edu import backend
+from tinygrad_edu.nn.functional.activations import log_softmax, softplus
+from tinygrad_edu.nn.functional.common import floating_of, tensor_of
+from tinygrad_edu.ops import choice, index, loss
+from tinygrad_edu.tensor import Tensor
+
+
+def cross_entropy(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """−Σ_c q_c w_c ln softmax(logits)_c, in nats, q = 1 − s at the target plus s/V anywhere, s = `label_smoothing`.
+
+    Args:
+        input: logits [N, V], [V] for one row, or [B, V, ...] with the classes on axis 1.
+        target: class ids, integers [N], [] or [B, ...], from 0 to V − 1 or `ignore_index`; or probabilities, floating,
+            in the shape of the logits, which then are q (smoothed if asked for).
+        weight: w, [V], of the classes; 1 where None.
+        ignore_index: targets of this value add neither loss nor gradient nor count.
+        reduction: "mean", "sum", or "none". The mean divides by the weights of the targets that count, added up (NaN
+            where none does), and for probabilities by the number of rows.
+        label_smoothing: s, from 0 to 1.
+
+    Returns:
+        A number, or for "none" the shape of the target, without the classes.
+
+    Raises:
+        IndexError: a target is out of range. ValueError: shapes or options do not fit.
+
+    >>> round(cross_entropy([[0.0, 0.0]], [1]).item(), 4)
+    0.6931
+    """
+    logits, given = floating_of(input, "cross_entropy: input"), tensor_of(target, "cross_entropy: target")
+    _check_reduction(reduction, "cross_entropy")
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise ValueError(f"cross_entropy: label_smoothing must lie in 0 to 1, got {label_smoothing}")
+    if given.array.dtype.kind == "f":
+        return _soft_cross_entropy(logits, given, weight, reduction, label_smoothing)
+    rows, ids, wanted = _rows(logits, given, "cross_entropy")
+    counted = _check_targets(ids, rows, ignore_index, "cross_entropy")
+    w = _class_weight(rows, weight, "cross_entropy")
+    losses = loss.CrossEntropy(rows, ids, w, ignore_index=ignore_index, smoothing=label_smoothing)
+    return _reduced(losses, ids, w, counted, wanted, reduction)
+
+
+def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
+    """−w_t · log-probability of the target t; arguments and result as in `cross_entropy`, the input already ln softmax.
+
+    >>> nll_loss([[-0.5, -2.0]], [1])
+    tensor(2.)
+    """
+    given, target = floating_of(input, "nll_loss: input"), tensor_of(target, "nll_loss: target")
+    _check_reduction(reduction, "nll_loss")
+    rows, ids, wanted = _rows(given, target, "nll_loss")
+    counted = _check_targets(ids, rows, ignore_index, "nll_loss")
+    w = _class_weight(rows, weight, "nll_loss")
+    scaled = rows if w is None else rows * w
+    safe = choice.Where(Tensor(counted), ids, 0).reshape(-1, 1)
+    picked = index.Gather(scaled, safe, axis=1).reshape(-1)
+    return _reduced(choice.Where(Tensor(counted), -picked, 0.0), ids, w, counted, wanted, reduction)
+
+
+def binary_cross_entropy_with_logits(
+    input: Any, target: Any, weight: Any = None, reduction: str = "mean", pos_weight: Any = None
+) -> Tensor:
+    """−w (p y ln σ(z) + (1 − y) ln(1 − σ(z))) of logits z and targets y, finite for logits of any size.
+
+    Args:
+        input: logits z, any shape. target: y, from 0 to 1, of the same shape.
+        weight: w, broadcast to the shape. pos_weight: p, weight of the positive part.
+
+    >>> binary_cross_entropy_with_logits([-100.0], [1.0])
+    tensor(100.)
+    """
+    z, y = _pair(input, target, "binary_cross_entropy_with_logits")
+    if pos_weight is None:
+        each = softplus(z) - z * y
+    else:
+        p = tensor_of(pos_weight, "binary_cross_entropy_with_logits: pos_weight")
+        each = (1.0 - y) * z + (1.0 + (p - 1.0) * y) * softplus(-z)
+    return _all(each if weight is None else each * weight, reduction, "binary_cross_entropy_with_logits")
+
+
+def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
+    """−w (y ln p + (1 − y) ln(1 − p)) of probabilities p and targets y; logarithms are cut off at −100.
+
+    Give logits to `binary_cross_entropy_with_logits` where they are at hand: it loses nothing near 0 and 1.
+    """
+    p, y = _pair(input, target, "binary_cross_entropy")
+    if ((p.array < 0) | (p.array > 1)).any():
+        raise ValueError(
+            "binary_cross_entropy: input must be probabilities from 0 to 1; for logits use ..._with_logits"
+        )
+    each = -(y * p.log().clamp(min=-100.0) + (1.0 - y) * (1.0 - p).log().clamp(min=-100.0))
+    return _all(each if weight is None else each * weight, reduction, "binary_cross_entropy")
+
+
+def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+    """(x − y)², both of one shape.
+
+    >>> mse_loss([1.0, 2.0], [1.0, 4.0])
+    tensor(2.)
+    """
+    x, y = _pair(input, target, "mse_loss")
+    return _all((x - y) ** 2, reduction, "mse_loss")
+
+
+def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+    """|x − y|, both of one shape."""
+    x, y = _pair(input, target, "l1_loss")
+    return _all((x - y).abs(), reduction, "l1_loss")
+
+
+def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+    """(x − y)² / 2·beta where |x − y| < beta, else |x − y| − beta/2."""
+    x, y = _pair(input, target, "smooth_l1_loss")
+    d = (x - y).abs()
+    return _all(choice.Where(d < beta, d * d * (0.5 / beta), d - 0.5 * beta), reduction, "smooth_l1_loss")
+
+
+def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Tensor:
+    """y (ln y − x) of log-probabilities x and probabilities y (or ln y, if `log_target`); 0 where y = 0.
+
+    reduction: "batchmean" divides the sum by the rows, which is the divergence's definition; "mean" by the elements.
+    """
+    x, y = _pair(input, target, "kl_div")
+    log = y if log_target else choice.Where(y > 0, y, 1.0).log()
+    each = (y.exp() if log_target else y) * (log - x)
+    if reduction == "batchmean":
+        return each.sum() / (each.shape[0] if each.shape else 1)
+    return _all(each, reduction, "kl_div")
+
+
+def _check_reduction(reduction: str, what: str) -> None:
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"{what}: reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
+
+
+def _all(each: Tensor, reduction: str, what: str) -> Tensor:
+    _check_reduction(reduction, what)
+    return each if reduction == "none" else each.sum() if reduction == "sum" else each.mean()
+
+
+def _pair(input: Any, target: Any, what: str) -> tuple[Any, Any]:
+    x, y = floating_of(input, f"{what}: input"), tensor_of(target, f"{what}: target")
+    if x.array.shape != y.array.shape:
+        raise ValueError(f"{what}: input {x.array.shape} and target {y.array.shape} must have one shape")
+    return x, y if y.array.dtype == x.array.dtype else choice.Cast(y, dtype=x.array.dtype)
+
+
+def _rows(logits: Any, ids: Any, what: str) -> tuple[Any, Any, tuple[int, ...]]:
+    """Logits as [N, V], ids as [N], and the shape that the losses have before they are reduced."""
+    shape, wanted = logits.array.shape, ids.array.shape
+    expected = shape[:1] + shape[2:] if len(shape) > 1 else ()
+    if not shape or wanted != expected:
+        raise ValueError(f"{what}: logits {shape} need a target of shape {expected}, got {wanted}")
+    if len(shape) > 2:
+        logits = logits.permute(0, *range(2, len(shape)), 1)
+    if len(shape) != 2:
+        logits = logits.reshape(-1, shape[1] if len(shape) > 1 else shape[0])
+    return logits, ids if len(wanted) == 1 else ids.reshape(-1), wanted
+
+
+def _check_targets(ids: Any, rows: Any, ignore_index: int, what: str) -> Any:
+    """Which targets count, an array; raises for one that is no class."""
+    flat = ids.array
+    if flat.dtype.kind not in "iu":
+        raise TypeError(f"{what}: target ids must be integers, got {flat.dtype}; convert them with .long()")
+    counted = flat != ignore_index
+    backend.check_ids(flat[counted], rows.array.shape[1], f"{what}: target")
+    return counted
+
+
+def _class_weight(rows: Any, weight: Any, what: str) -> Any:
+    if weight is None:
+        return None
+    w = tensor_of(weight, f"{what}: weight")
+    if w.array.shape != rows.array.shape[1:]:
+        raise ValueError(
+            f"{what}: weight has shape {w.array.shape}, expected one number a class {rows.array.shape[1:]}"
+        )
+    return w.detach() if w.array.dtype == rows.array.dtype else choice.Cast(w.detach(), dtype=rows.array.dtype)
+
+
+def _reduced(losses: Any, ids: Any, weight: Any, counted: Any, wanted: tuple[int, ...], reduction: str) -> Tensor:
+    if reduction == "none":
+        return losses.reshape(wanted)
+    total = losses.sum()
+    if reduction == "sum":
+        return total
+    count = int(counted.sum()) if weight is None else float(weight.array[ids.array[counted]].sum())
+    return total / count if count else total * float("nan")
+
+
+def _soft_cross_entropy(logits: Any, target: Any, weight: Any, reduction: str, smoothing: float) -> Tensor:
+    if logits.array.shape != target.array.shape:
+        raise ValueError(
+            f"cross_entropy: probabilities {target.array.shape} must have the shape of the logits {logits.array.shape}"
+        )
+    axis = 1 if logits.array.ndim > 1 else 0
+    classes = logits.array.shape[axis]
+    q = target * (1.0 - smoothing) + smoothing / classes if smoothing else target
+    each = q * log_softmax(logits, axis)
+    if weight is not None:
+        w = tensor_of(weight, "cross_entropy: weight")
+        each = each * w.reshape(-1, *(1,) * (logits.array.ndim - axis - 1))
+    losses = -each.sum(axis)
+    return losses if reduction == "none" else losses.sum() if reduction == "sum" else losses.mean()

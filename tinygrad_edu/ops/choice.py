@@ -1,0 +1,102 @@
+"""Ops that choose, compare and convert, element by element."""
+
+from tinygrad_edu.backend import module_of
+from tinygrad_edu.tape import Op
+
+
+class Where(Op):
+    """{out} = {x} where {condition}, else {y}"""
+
+    promotes = True
+    unpromoted = 1
+
+    def forward(condition, x, y):
+        return module_of(condition).where(condition, x, y)
+
+    def dx(g, condition):
+        """d{x} = d{out} where {condition}, else 0"""
+        return Where(condition, g, 0.0)
+
+    def dy(g, condition):
+        """d{y} = 0 where {condition}, else d{out}"""
+        return Where(condition, 0.0, g)
+
+
+class MaskedFill(Op):
+    """{out} = {value} where {mask}, else {x}"""
+
+    def forward(x, mask, *, value):
+        xp = module_of(x)
+        return xp.where(mask, xp.asarray(value, dtype=x.dtype), x)
+
+    def dx(g, mask):
+        """d{x} = 0 where {mask}, else d{out}"""
+        return MaskedFill(g, mask, value=0.0)
+
+
+class Cast(Op):
+    """{out} = {x} as {dtype}"""
+
+    def forward(x, *, dtype):
+        return x.astype(dtype)
+
+    def dx(g, x_dtype):
+        """d{x} = d{out} as the dtype of {x}"""
+        return Cast(g, dtype=x_dtype)
+
+
+class Equal(Op):
+    """{out} = whether {x} = {y}"""
+
+    promotes = True
+
+    def forward(x, y):
+        return x == y
+
+
+class NotEqual(Op):
+    """{out} = whether {x} ≠ {y}"""
+
+    promotes = True
+
+    def forward(x, y):
+        return x != y
+
+
+class Less(Op):
+    """{out} = whether {x} < {y}"""
+
+    promotes = True
+
+    def forward(x, y):
+        return x < y
+
+
+class LessEqual(Op):
+    """{out} = whether {x} ≤ {y}"""
+
+    promotes = True
+
+    def forward(x, y):
+        return x <= y
+
+
+class LogicalNot(Op):
+    """{out} = not {x}"""
+
+    def forward(x):
+        return module_of(x).logical_not(x)
+
+
+class LogicalAnd(Op):
+    """{out} = {x} and {y}"""
+
+    def forward(x, y):
+        return module_of(x).logical_and(x, y)
+
+
+class LogicalOr(Op):
+    """{out} = {x} or {y}"""
+
+    def forward(x, y):
+        return module_of(x).logical_or(x, y)

@@ -1,0 +1,95 @@
+"""Ops that compare elements along an axis and say where they stand: max, argmax, sort, topk."""
+
+from tinygrad_edu.backend import module_of
+from tinygrad_edu.ops.index import ScatterAdd
+from tinygrad_edu.ops.reduction import kept
+from tinygrad_edu.tape import Op
+
+
+class Max(Op):
+    """values, indices = the largest of {x} along {axis} and where it stands first"""
+
+    outputs = True
+    differentiable = (True, False)
+
+    def forward(x, *, axis, keepdim=False):
+        xp = module_of(x)
+        at = xp.expand_dims(x.argmax(axis=axis), axis)
+        values = xp.take_along_axis(x, at, axis)
+        return (values, at) if keepdim else (values.squeeze(axis), at.squeeze(axis))
+
+    def dx(g, out, axis, keepdim, x_shape):
+        """d{x} = dvalues at the indices, else 0"""
+        at = kept(out[1], (axis,), keepdim, x_shape)
+        return ScatterAdd(kept(g[0], (axis,), keepdim, x_shape), at, axis=axis, shape=x_shape)
+
+
+class Min(Op):
+    """values, indices = the smallest of {x} along {axis} and where it stands first"""
+
+    outputs = True
+    differentiable = (True, False)
+
+    def forward(x, *, axis, keepdim=False):
+        xp = module_of(x)
+        at = xp.expand_dims(x.argmin(axis=axis), axis)
+        values = xp.take_along_axis(x, at, axis)
+        return (values, at) if keepdim else (values.squeeze(axis), at.squeeze(axis))
+
+    def dx(g, out, axis, keepdim, x_shape):
+        """d{x} = dvalues at the indices, else 0"""
+        at = kept(out[1], (axis,), keepdim, x_shape)
+        return ScatterAdd(kept(g[0], (axis,), keepdim, x_shape), at, axis=axis, shape=x_shape)
+
+
+class Argmax(Op):
+    """{out} = where the largest of {x} stands first along {axis}; axis None: in the flattened {x}"""
+
+    def forward(x, *, axis, keepdim=False):
+        return module_of(x).asarray(x.argmax(axis=axis, keepdims=keepdim))
+
+
+class Argmin(Op):
+    """{out} = where the smallest of {x} stands first along {axis}; axis None: in the flattened {x}"""
+
+    def forward(x, *, axis, keepdim=False):
+        return module_of(x).asarray(x.argmin(axis=axis, keepdims=keepdim))
+
+
+class Sort(Op):
+    """values, indices = {x} in order along {axis}, equal ones as they stood; NaN counts as largest"""
+
+    outputs = True
+    differentiable = (True, False)
+
+    def forward(x, *, axis, descending=False):
+        at = _order(x, axis, descending)
+        return module_of(x).take_along_axis(x, at, axis), at
+
+    def dx(g, out, axis, x_shape):
+        """d{x} = dvalues at the indices"""
+        return ScatterAdd(g[0], out[1], axis=axis, shape=x_shape)
+
+
+class Topk(Op):
+    """values, indices = the {k} largest of {x} along {axis}, in order, or the {k} smallest"""
+
+    outputs = True
+    differentiable = (True, False)
+
+    def forward(x, *, k, axis, largest=True):
+        at = _order(x, axis, largest)[(*(slice(None),) * axis, slice(0, k))]
+        return module_of(x).take_along_axis(x, at, axis), at
+
+    def dx(g, out, axis, x_shape):
+        """d{x} = dvalues at the indices, else 0"""
+        return ScatterAdd(g[0], out[1], axis=axis, shape=x_shape)
+
+
+def _order(x, axis, descending):
+    """Indices along `axis` that put `x` in order, equal elements as they stood."""
+    if not descending:
+        return x.argsort(axis=axis, kind="stable")
+    xp = module_of(x)
+    back = xp.flip(xp.flip(x, axis).argsort(axis=axis, kind="stable"), axis)
+    return x.shape[axis] - 1 - back
