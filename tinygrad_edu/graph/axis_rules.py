@@ -1,0 +1,202 @@
+"""For each op, which axes of its inputs become which axes of its outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from tinygrad_edu.graph.record import Application
+
+Axis = tuple[int, ...]
+Dims = list[Axis]
+
+
+class Factors(Protocol):
+    """What rules need of the factors of axes."""
+
+    size: list[int]
+
+    def new(self, size: int) -> int: ...
+    def find(self, a: int) -> int: ...
+    def cut(self, a: int, first: int) -> tuple[int, ...]: ...
+    def unify(self, x: Axis, y: Axis) -> bool: ...
+    def length(self, axis: Axis) -> int: ...
+
+
+Rule = Callable[[Factors, Application, list[Any], list[tuple[int, ...]]], list[Dims | None]]
+
+
+def rule_for(application: Application) -> Rule:
+    """The rule of an op; one that is not listed counts as element-wise where its shapes allow it."""
+    return _RULES.get(application.op, _elementwise)
+
+
+def _broadcast(f: Factors, given: list[Dims], rank: int) -> Dims:
+    """Axes aligned at the end: those of equal length are one, those of 1 give way."""
+    out: Dims = []
+    for i in range(rank, 0, -1):
+        found: Axis | None = None
+        for dims in given:
+            if len(dims) >= i and f.length(dims[-i]) != 1:
+                if found is None:
+                    found = dims[-i]
+                elif f.length(found) == f.length(dims[-i]):
+                    f.unify(found, dims[-i])
+        out.append(found if found is not None else (f.new(1),))
+    return out
+
+
+def _elementwise(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
+    known = [dims for dims in given if dims is not None]
+    if len(shapes) != 1 or any(len(dims) > len(shapes[0]) for dims in known):
+        return [None] * len(shapes)
+    for dims in known:
+        for axis, n in zip(reversed(dims), reversed(shapes[0]), strict=False):
+            if f.length(axis) not in (1, n):
+                return [None]
+    return [_broadcast(f, known, len(shapes[0]))]
+
+
+def _matmul(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
+    x, y = given
+    f.unify(x[-1], y[-2])
+    return [[*_broadcast(f, [x[:-2], y[:-2]], len(shapes[0]) - 2), x[-2], y[-1]]]
+
+
+def _linear(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
+    x, weight, bias = (*given, None)[:3]
+    f.unify(x[-1], weight[1])
+    if bias is not None:
+        f.unify(weight[0], bias[0])
+    return [[*x[:-1], weight[0]]]
+
+
+def _embedding(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
+    return [[*given[0], given[1][1]]]
+
+
+def _cross_entropy(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
+    f.unify(given[0][0], given[1][0])
+    return [list(given[0][:1])]
+
+
+def _attention(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
+    q, k, v = given[:3]
+    f.unify(q[-1], k[-1])
+    f.unify(k[-2], v[-2])
+    return [[*_broadcast(f, [q[:-2], k[:-2], v[:-2]], len(shapes[0]) - 2), q[-2], v[-1]]]
+
+
+def _reduce(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
+    dims = given[0]
+    axes = a.static["axes"] if "axes" in a.static else (a.static["axis"],)
+    gone = range(len(dims)) if axes == (None,) else [axis % len(dims) for axis in axes]
+    keep = a.static.get("keepdim", False)
+    out = [(f.new(1),) if i in gone else axis for i, axis in enumerate(dims) if keep or i not in gone]
+    return [list(out) for _ in shapes]
+
+
+def _permute(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
+    return [[given[0][axis] for axis in a.static["axes"]]]
+
+
+def _transpose(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
+    dims = list(given[0])
+    i, j = a.static["dim0"], a.static["dim1"]
+    dims[i], dims[j] = dims[j], dims[i]
+    return [dims]
+
+
+def _reshape(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
+    """Factors are dealt out row by row; one that is longer than what is left of an axis is cut."""
+    rest = [a for axis in reversed(given[0]) for a in reversed(axis) if f.size[f.find(a)] != 1]
+    out: Dims = []
+    for n in shapes[0]:
+        axis: list[int] = []
+        left = n
+        while left > 1 and rest:
+            factor = rest.pop()
+            size = f.size[f.find(factor)]
+            if left % size == 0:
+                axis.append(factor)
+                left //= size
+                continue
+            parts = f.cut(factor, left)
+            if not parts:
+                return [None]
+            rest += reversed(parts)
+        out.append(tuple(axis) if n != 1 else (f.new(1),))
+    return [out]
+
+
+def _expand(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
+    lead = len(shapes[0]) - len(given[0])
+    out: Dims = [(f.new(n),) for n in shapes[0][:lead]]
+    out += [axis if f.length(axis) == n else (f.new(n),) for axis, n in zip(given[0], shapes[0][lead:], strict=True)]
+    return [out]
+
+
+def _split(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
+    """Pieces of equal length share the inner factor of the axis that was cut."""
+    at, sizes = a.static["axis"], a.static["sizes"]
+    axis = given[0][at]
+    if len(set(sizes)) == 1 and len(sizes) > 1 and len(axis) == 1:
+        parts = f.cut(axis[0], len(sizes))
+        if parts and f.length(parts[1:]) == sizes[0]:
+            return [[*given[0][:at], tuple(parts[1:]), *given[0][at + 1 :]] for _ in sizes]
+    return [[*given[0][:at], (f.new(n),), *given[0][at + 1 :]] for n in sizes]
+
+
+def _cut_along(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
+    at = a.static["axis"] % len(shapes[0])
+    out = _broadcast(f, [[*d[:at], (f.new(1),), *d[at + 1 :]] for d in given if d is not None], len(shapes[0]))
+    return [[*out[:at], (f.new(shapes[0][at]),), *out[at + 1 :]]]
+
+
+def _get_item(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
+    """Whole slices keep their axis; a number takes one away; everything else makes a new one."""
+    index = a.static["index"]
+    index = list(index) if isinstance(index, tuple | list) else [index]
+    named = sum(part is not None and part != "..." for part in index)
+    if "..." not in index:
+        index.append("...")
+    dims: Dims = list(given[0])
+    out: Dims = []
+    for part in index:
+        if part is None:
+            out.append((f.new(1),))
+        elif part == "...":
+            n = len(given[0]) - named
+            out += dims[:n]
+            dims = dims[n:]
+        elif isinstance(part, int):
+            dims.pop(0)
+        elif part == ":":
+            out.append(dims.pop(0))
+        elif "array" in str(part):
+            lengths = str(part).removeprefix("array ").split("×")
+            out += [(f.new(int(n)),) for n in lengths if n.isdigit()]
+            dims.pop(0)
+        else:
+            at = len(out)
+            axis = dims.pop(0)
+            n = shapes[0][at] if at < len(shapes[0]) else 1
+            out.append(axis if f.length(axis) == n else (f.new(n),))
+    return [out]
+
+
+_RULES: dict[str, Rule] = {
+    "matmul": _matmul,
+    "linear": _linear,
+    "embedding": _embedding,
+    "cross_entropy": _cross_entropy,
+    "scaled_dot_product_attention": _attention,
+    "permute": _permute,
+    "transpose": _transpose,
+    "reshape": _reshape,
+    "expand": _expand,
+    "split": _split,
+    "get_item": _get_item,
+    **dict.fromkeys(("sum", "mean", "amax", "max", "argmax", "log_sum_exp"), _reduce),
+    **dict.fromkeys(("cat", "narrow", "gather"), _cut_along),
+}

@@ -1,0 +1,349 @@
+"""From steps to a picture: what every card says and which wires run between the cards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinygrad_edu.graph.axes import axes_of
+from tinygrad_edu.graph.clusters import arrange
+from tinygrad_edu.graph.einsum import einsum, shape_text, summed
+from tinygrad_edu.graph.formula import (
+    fill,
+    is_sum,
+    number_text,
+    scale_text,
+    scaled,
+    transposed,
+    until_comma,
+)
+from tinygrad_edu.graph.gradients import PIECES, gradients
+from tinygrad_edu.graph.kinds import introduces, kind_of
+from tinygrad_edu.graph.naming import labels
+from tinygrad_edu.graph.picture import Card, Cell, Picture, Row, Wire
+from tinygrad_edu.graph.record import Application, Record, Value
+from tinygrad_edu.graph.sources import source_of
+from tinygrad_edu.graph.steps import Step, Use, named_steps
+from tinygrad_edu.graph.text import shorten
+
+_HEADER, _FUSED = 44, 38  # characters of a formula that fit into a heading, of a fused op's that read well there
+_NAME = 40
+
+
+def draw(record: Record) -> Picture:
+    """The picture of a record, forward and backward on the same wires."""
+    return _Sheet(record).picture()
+
+
+class _Sheet:
+    """The cards drawn so far, and all that is needed to draw more."""
+
+    def __init__(self, record: Record) -> None:
+        self.record, self.steps = record, named_steps(record)
+        self.labels = {number: shorten(text, _NAME) for number, text in labels(self.steps).items()}
+        self.uses, self.pieces = self.steps.uses_of(), self.steps.pieces_of()
+        self.gradients = gradients(self.steps, self.labels)
+        self.axes = axes_of(record)
+        self.cards: list[tuple[Card, int | None, bool]] = []
+        self.leaves: dict[int, Card] = {}
+        self.made: dict[int, Card] = {}  # by step
+
+    def picture(self) -> Picture:
+        record = self.record
+        picture = Picture(record.title, any(output.seed for output in record.outputs))
+        if record.outputs and not picture.backward:
+            picture.remarks.append("no gradient history: nothing that leads to the result needs a gradient")
+        wires: list[tuple[Use, Card]] = []
+        for step in self.steps.steps:
+            for use in step.uses:
+                self._ensure_leaf(use)
+            card = self.made[step.id] = self._step(step)
+            self._place(card, step.main.call, True)
+            wires += [(use, card) for use in step.uses if not self._inside(use.source)]
+        for use in self.steps.results:
+            self._ensure_leaf(use)
+            if use.source in self.leaves:
+                self.leaves[use.source].lines.append(f"returned as it is{self._label_of(use)}")
+            else:
+                card = self._result(use)
+                self._place(card, None, False)
+                wires.append((use, card))
+        picture.remarks += self._equal_lengths()
+        picture.content = arrange(record.calls, self.cards)
+        picture.wires = self._wires(wires)
+        return picture
+
+    def _place(self, card: Card, call: int | None, is_step: bool) -> None:
+        card.id = f"n{len(self.cards)}"
+        self.cards.append((card, call, is_step))
+
+    # Leaves
+
+    def _inside(self, number: int) -> bool:
+        """Whether a leaf is drawn inside the only card that reads it."""
+        value = self.record.values[number]
+        if value.kind == "number":
+            return True
+        if value.made_by is not None or value.kind == "input" or number in self.pieces:
+            return False
+        if len(self.uses[number]) != 1 or self.uses[number][0].step is None:
+            return False
+        return value.gradient or value.kind == "parameter" or not any(n.how == "assigned" for n in value.names)
+
+    def _ensure_leaf(self, use: Use) -> None:
+        number = use.source
+        while number in self.steps.pieces:
+            number = self.steps.pieces[number].whole
+        value = self.record.values[number]
+        if value.made_by is None and number not in self.leaves and not self._inside(number):
+            card = self.leaves[number] = self._leaf(value)
+            self._place(card, self._home(number), False)
+
+    def _home(self, number: int) -> int | None:
+        """The call whose cluster a leaf stands in: its readers', where it is no input and they share one."""
+        if self.record.values[number].kind == "input":
+            return None
+        calls = {self.steps.steps[u.step].main.call if u.step is not None else None for u in self.uses.get(number, [])}
+        return calls.pop() if len(calls) == 1 else None
+
+    def _leaf(self, value: Value) -> Card:
+        kind = "parameter" if value.learned else "input"
+        words = {"input": "input", "parameter": "parameter", "buffer": "buffer"}.get(value.kind, "constant")
+        name = self.labels[value.id]
+        if not value.learned and value.dtype not in ("float32", "float64"):
+            words += f", {value.dtype}"
+        card = Card("", kind, name, words, f"{words} {name}", "leaf", lines=[self._shape(value.id)])
+        if value.path and value.path != name:
+            card.path = value.path
+        if value.shown and value.shown.what == "numbers":
+            card.grid = value.shown
+        card.rows = self._incoming(value.id)
+        if self._learned_by_several(value):
+            card.lines[0] += ", shared"
+        if not value.gradient:
+            card.lines[0] += ", no gradient"
+        return card
+
+    def _learned_by_several(self, value: Value) -> bool:
+        return value.learned and len(self.uses.get(value.id, [])) > 1
+
+    def _cells(self, step: Step) -> list[Cell]:
+        found = []
+        for use in step.uses:
+            value = self.record.values[use.source]
+            if (
+                not self._inside(use.source)
+                or value.kind == "number"
+                or (value.dtype == "bool" and len(value.shape) > 1)
+            ):
+                continue
+            kind = "parameter" if value.learned else "constant"
+            found.append(Cell(kind, self.labels[use.source], self._shape(value.id)))
+        return found
+
+    # Steps
+
+    def _step(self, step: Step) -> Card:
+        main = step.main
+        names, missing = self._names(step, main)
+        text = fill(main.formula.partition(";")[0].rstrip("."), names, missing, self._static(main))
+        head, _, right = text.partition(" = ")
+        if not right:
+            head, right = names["out"], text
+        card = Card("", "", f"{head} = {self._with_tail(step, right)}", "", "", "step", cells=self._cells(step))
+        if len(card.header) > (_FUSED if main.fused else _HEADER):
+            wired = [u for u in step.uses if u.op == main.id and not self.record.values[u.source].learned]
+            read = ", ".join(names[main.arguments[use.at]] for use in wired)
+            card.lines.append(self._with_tail(step, until_comma(right) if main.fused else right))
+            card.header = f"{names['out']} = {self._with_tail(step, f'{main.op}({read})')}"
+        card.kind, card.words = kind_of(step, self.record, self.axes)
+        card.einsum, card.contracts, card.keeps = einsum(step, self.axes)
+        card.shape, card.reads = self._shape(step.out), self._reads(step)
+        if card.kind == "mixes":
+            card.source = source_of(step, self.steps, self.axes, self.labels)
+        made = self.record.values[step.out].shown
+        if made and introduces(step, self.record, made.what):
+            card.grid = made
+            card.heads = ("q", "k") if self.axes.names(step.out)[-2:] == ["q", "k"] else ("", "")
+        card.title = card.header + (f"\n{main.line.file}:{main.line.number}: {main.line.text}" if main.line else "")
+        flowing = sorted((u for u in step.uses if u.branch), key=lambda use: not self._inside(use.source))
+        card.rows = [self._branch(step, use) for use in flowing]
+        for output in step.outputs:
+            card.rows += self._incoming(output)
+        return card
+
+    def _text(self, use: Use) -> str:
+        """What the value of a use is called where the step reads it."""
+        number = self.record.values[use.source].number
+        text = number_text(number) if number is not None else self.labels[use.source]
+        return text + ("ᵀ" if self._is_transposed(use) else "")
+
+    def _names(self, step: Step, application: Application) -> tuple[dict[str, str], set[str]]:
+        """What the arguments of an op are called in its formulas, and which were not given."""
+        names = {"out": self.labels[step.out]}
+        for use in step.uses:
+            if use.op == application.id:
+                names[application.arguments[use.at]] = self._text(use)
+        given = zip(application.arguments, application.inputs, strict=True)
+        return names, {argument for argument, number in given if number is None}
+
+    def _static(self, application: Application) -> dict[str, Any]:
+        """The static arguments of an op, axes by name instead of number."""
+        found = dict(application.static)
+        first = application.inputs[0] if application.inputs else None
+        names = [] if first is None else self.axes.names(first)
+        if isinstance(found.get("axis"), int) and names:
+            found["axis"] = names[found["axis"]]
+        if isinstance(found.get("axes"), tuple):
+            found["axes"] = " ".join(names[axis] for axis in found["axes"])
+        return found
+
+    def _is_transposed(self, use: Use) -> bool:
+        """Whether the last two axes are exchanged on the way to the step."""
+        odd = False
+        for number in use.trail:
+            arranged = self.record.forward[number]
+            n = len(self.record.values[arranged.outputs[0]].shape)
+            if arranged.op == "transpose":
+                ends = {arranged.static["dim0"] % n, arranged.static["dim1"] % n}
+                odd ^= ends == {n - 2, n - 1}
+            elif arranged.op == "permute":
+                axes = [axis % n for axis in arranged.static["axes"]]
+                odd ^= n > 1 and axes == [*range(n - 2), n - 1, n - 2]
+        return odd
+
+    def _with_tail(self, step: Step, text: str) -> str:
+        """The formula of a step's main op with all that is folded into the step."""
+        for application in step.tail:
+            if application.op in ("add", "sub"):
+                other = next(self._text(use) for use in step.uses if use.op == application.id)
+                text += f" {'+' if application.op == 'add' else '−'} {other}"
+            else:
+                text = scaled(text, *self._scale(step, application))
+        return text
+
+    def _scale(self, step: Step, application: Application) -> tuple[str, bool]:
+        """What a folded scaling writes behind a formula, and whether it turns the sign."""
+        if application.op == "neg":
+            return "", True
+        if application.op in ("add", "sub"):
+            return "", False
+        numbers = [self.record.values[i].number for i in application.inputs if i is not None]
+        x = step.main.inputs[0]
+        contracted = self.record.values[x].shape[-1] if step.main.op == "matmul" and x is not None else None
+        return "".join(scale_text(application.op, n, contracted) for n in numbers if n is not None), False
+
+    # Gradients
+
+    def _reads(self, step: Step) -> list[str]:
+        """What the gradient rules of a step read, each value once."""
+        found: list[str] = []
+        for use in step.uses:
+            for name in use.branch.reads if use.branch else ():
+                names, _ = self._names(step, self.record.forward[use.branch.application])  # type: ignore[union-attr]
+                found.append(names.get(name, name).removesuffix("ᵀ"))
+        return list(dict.fromkeys(found))
+
+    def _branch(self, step: Step, use: Use) -> Row:
+        branch = use.branch
+        assert branch is not None
+        application = self.record.forward[branch.application]
+        template = branch.formula.partition("\n")[0]
+        right = template.partition(" = ")[2] or template
+        text = fill(right, *self._names(step, application), self._static(application))
+        if self._is_transposed(use):
+            text = transposed(text)
+        for folded in step.tail:
+            if folded.id > application.id:
+                text = scaled(text, *self._scale(step, folded))
+        if any(self.record.backward[i].op == "sum_to" for i in branch.applications):
+            text = f"Σ ({text})" if is_sum(text) else f"Σ {text}"
+        note = summed(step, use, self.record, self.axes, self.record.values[use.source].learned)
+        shape = shape_text(use.source, self.record, self.axes, brief=True)
+        return Row("branch", f"{self.gradients.of(use)} = {text}", note or shape)
+
+    def _shape(self, value: int) -> str:
+        return shape_text(value, self.record, self.axes)
+
+    def _equal_lengths(self) -> list[str]:
+        """A remark where axes of different names have one length, so that shapes alone do not tell them apart."""
+        names: dict[int, set[str]] = {}
+        for value, dims in self.axes.of.items():
+            for n, axis in zip(self.record.values[value].shape, dims, strict=True):
+                name = self.axes.factors.text(axis)
+                if n > 1 and name.isidentifier():
+                    names.setdefault(n, set()).add(name)
+        return [
+            f"equal lengths: {' = '.join(sorted(called))} = {n}"
+            for n, called in sorted(names.items())
+            if len(called) > 1
+        ]
+
+    def _incoming(self, number: int) -> list[Row]:
+        """The rows on what arrives at a value from below: put together from pieces, summed over several uses."""
+        rows = []
+        pieces = self.pieces.get(number, [])
+        name = f"d{self.labels[number]}"
+        for piece in pieces:
+            rows += self._incoming(piece.value)
+        if (number, PIECES, 0) in self.gradients.names:
+            parts = [f"d{self.labels[p.value]}" if p.value in self.gradients.parts else "0" for p in pieces]
+            rows.append(
+                Row("sum", f"{self.gradients.names[number, PIECES, 0]} = {' ‖ '.join(parts)}", "one behind the other")
+            )
+        parts = self.gradients.parts.get(number, [])
+        if len(parts) > 1:
+            rows.append(Row("sum", f"{name} = {' + '.join(parts)}", "sum of the branches"))
+        return rows
+
+    # Results and wires
+
+    def _label_of(self, use: Use) -> str:
+        label = self.record.outputs[use.at].label
+        return f" as {shorten(label, _NAME)}" if label else ""
+
+    def _result(self, use: Use) -> Card:
+        output, value = self.record.outputs[use.at], self.record.values[use.value]
+        name = self.labels[use.source]
+        label = "loss" if self.record.loss else output.label
+        card = Card(
+            "", "output", shorten(label, _NAME) or name, "result", "result", "result", lines=[self._shape(value.id)]
+        )
+        if label and label != name:
+            card.words = f"result, {name}"
+        if output.seed == "1":
+            card.rows.append(Row("start", f"{self.gradients.of(use)} = 1", "backward starts here"))
+        elif output.seed is not None:
+            card.rows.append(Row("start", f"{self.gradients.of(use)}", "gradient enters here"))
+        else:
+            card.lines[0] += ", no gradient history"
+        return card
+
+    def _node(self, number: int) -> Card:
+        while number in self.steps.pieces:
+            number = self.steps.pieces[number].whole
+        step = self.steps.holder.get(number)
+        return self.made[step] if step is not None else self.leaves[number]
+
+    def _wires(self, ends: list[tuple[Use, Card]]) -> list[Wire]:
+        found: list[Wire] = []
+        depth: dict[str, int] = {}
+        first: dict[str, Wire] = {}
+        for use, head in ends:
+            tail = self._node(use.source)
+            shapes = [self._shape(number) for number in (use.source, use.value)]
+            wire = Wire(
+                f"e{len(found)}",
+                tail.id,
+                head.id,
+                self.labels[use.source],
+                self.gradients.of(use),
+                shapes[:1] if shapes[0] == shapes[1] else [shapes[0], f"▸ {shapes[1]}"],
+            )
+            found.append(wire)
+            below = depth.get(tail.id, 0) + 1
+            if below > depth.get(head.id, 0):
+                depth[head.id] = below
+                first[head.id] = wire
+        for wire in first.values():
+            wire.spine = True
+        return found

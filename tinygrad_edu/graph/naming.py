@@ -1,0 +1,96 @@
+"""One label for every value that a picture shows: the user's own name, the parameter's, the module's, or the op's."""
+
+from __future__ import annotations
+
+from tinygrad_edu.graph.record import Record, Value
+from tinygrad_edu.graph.steps import Steps
+
+_RANK = {"given": 0, "assigned": 1, "module": 2, "element": 3, "argument": 4}
+_LETTERS = {"weight": "W", "bias": "b"}
+_DIGITS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+Group = tuple[int | str | None, str]
+
+
+def labels(steps: Steps) -> dict[int, str]:
+    """The label of every value that a wire can start from.
+
+    Values of one name get a running index where the code binds the name anew in one call, or where a step would
+    otherwise show two of them: x₁, x₂, ... Elsewhere two values may well be called the same, as they are in the code.
+    """
+    record = steps.record
+    sources = sorted({*steps.holder, *steps.pieces, *steps.uses_of(), *steps.pieces_of()})
+    groups = {number: _group(number, steps) for number in sources}
+    merged: dict[Group, Group] = {}
+
+    def leader(group: Group) -> Group:
+        while group in merged:
+            group = merged[group]
+        return group
+
+    for step in steps.steps:
+        first: dict[str, Group] = {}
+        shown = [use.source for use in step.uses if record.values[use.source].kind != "number"]
+        for number in (*shown, *step.outputs):
+            group = leader(groups[number])
+            other = leader(first.setdefault(group[1], group))
+            if other != group:
+                merged[group] = other
+    members: dict[Group, list[int]] = {}
+    for number in sources:
+        if record.values[number].kind != "number":
+            members.setdefault(leader(groups[number]), []).append(number)
+    found = {number: groups[number][1] for number in sources}
+    for group, numbers in members.items():
+        if len(numbers) > 1:
+            for i, number in enumerate(numbers, 1):
+                found[number] = group[1] + str(i).translate(_DIGITS)
+    return found
+
+
+def _group(number: int, steps: Steps) -> Group:
+    """(the call in which a value got its name, or the path of a parameter; the name)."""
+    record = steps.record
+    value = record.values[number]
+    if value.path is not None:
+        return value.path, _symbol(value.path)
+    found = []
+    for alias, other in enumerate([number, *steps.same.get(number, [])]):
+        for place, name in enumerate(record.values[other].names):
+            found.append((_RANK[name.how], alias > 0, name.depth, alias, place, name))
+    if found:
+        name = min(found, key=lambda entry: entry[:-1])[-1]
+        return name.scope, name.text
+    return _fallback(value, record)
+
+
+def _fallback(value: Value, record: Record) -> Group:
+    """For a value without any name: after the op that made it, or after what kind of leaf it is."""
+    if value.made_by is not None:
+        made_by = record.forward[value.made_by]
+        several = len(made_by.outputs) > 1
+        return made_by.call, f"{made_by.op}[{value.output}]" if several else made_by.op
+    text = "constant"
+    shown = value.shown.numbers[0] if value.shown and len(value.shape) == 1 else []
+    if value.kind in ("number", "input"):
+        text = value.kind
+    elif value.gradient:
+        text = "param"
+    elif value.dtype == "bool":
+        text = "mask"
+    elif len(shown) > 1 and len(shown) == value.shape[0] and shown == list(range(len(shown))):
+        text = f"0…{len(shown) - 1}"
+    return f"leaf {value.id}", text
+
+
+def _symbol(path: str) -> str:
+    """What a parameter is called in formulas: W_qkv for `blocks.0.attention.qkv.weight`.
+
+    >>> _symbol("blocks.0.attention.qkv.bias"), _symbol("head.Wq"), _symbol("weight")
+    ('b_qkv', 'Wq', 'W')
+    """
+    owner, _, name = path.rpartition(".")
+    letter = _LETTERS.get(name)
+    if letter is None:
+        return name
+    last = owner.rpartition(".")[2]
+    return f"{letter}_{last}" if last else letter

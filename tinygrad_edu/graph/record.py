@@ -1,0 +1,197 @@
+"""What a trace writes down: plain data, no arrays and no Tensors, from which every view is drawn."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(slots=True)
+class Name:
+    """What the code calls a value. how: "assigned", "module", "element" or "argument"; scope: the call it was in."""
+
+    text: str
+    how: str
+    depth: int
+    scope: int | None
+
+
+@dataclass(slots=True)
+class Value:
+    """An array that an op made or read.
+
+    made_by: the Application, None for a leaf. kind: "op", "input", "parameter", "buffer", "tensor", "saved" (an op kept
+    it for its rules) or "number" (a Python number, in `number`). gradient: one is wanted for it. path: of a parameter
+    or buffer in its module. axes: a name for each axis that has one. shown: what of its numbers is kept to be drawn.
+    """
+
+    id: int
+    shape: tuple[int, ...]
+    dtype: str
+    kind: str
+    made_by: int | None = None
+    output: int = 0
+    gradient: bool = False
+    names: list[Name] = field(default_factory=list)
+    path: str | None = None
+    number: float | None = None
+    axes: tuple[str | None, ...] | None = None
+    shown: Shown | None = None
+
+    @property
+    def learned(self) -> bool:
+        """Whether it is a parameter: of a module, or a leaf that wants a gradient without being an input."""
+        return self.kind == "parameter" or (self.kind == "tensor" and self.gradient)
+
+
+@dataclass(slots=True)
+class Shown:
+    """Numbers of a value, small enough to draw: its last two axes at the first index of all others.
+
+    what: "hidden" (1 where a score is −∞), "weights" (rows that sum to 1) or "numbers". rows, columns: which of them,
+    where not all fit. total: how many rows and columns there are. marked: of how many cells `hidden` is 1. alike:
+    whether all leading indices hold the same.
+    """
+
+    what: str
+    numbers: list[list[float]]
+    rows: list[int]
+    columns: list[int]
+    total: tuple[int, int]
+    marked: int
+    alike: bool
+    pattern: str
+
+
+@dataclass(slots=True)
+class Saved:
+    """An array that an op kept for its rules: under which name, which value, how many bytes, and whether these count:
+    memory counts once, that of parameters not at all."""
+
+    name: str
+    value: int
+    bytes: int
+    counted: bool
+
+
+@dataclass(slots=True)
+class Line:
+    """Where in the user's code something happened."""
+
+    file: str
+    number: int
+    function: str
+    text: str
+
+
+@dataclass(slots=True)
+class Application:
+    """One run of one op.
+
+    arguments: the op's names of its inputs, in order. call: the module call it ran in. group: the fused op whose
+    definition it belongs to. branch or sum: of a backward op, the gradient branch or the sum that ran it.
+    formula: the op's docstring, with names of inputs in braces. fused: the op has a definition. arranges: it computes
+    nothing, its outputs together hold the elements of its input.
+    """
+
+    id: int
+    op: str
+    arguments: tuple[str, ...]
+    inputs: tuple[int | None, ...]
+    outputs: tuple[int, ...]
+    static: dict[str, Any]
+    formula: str
+    fused: bool
+    arranges: bool
+    call: int | None = None
+    group: int | None = None
+    branch: int | None = None
+    sum: int | None = None
+    saved: list[Saved] = field(default_factory=list)
+    line: Line | None = None
+
+
+@dataclass(slots=True)
+class Branch:
+    """One gradient branch, as it ran: the gradient of input `at` of `application`, in that input's shape.
+
+    value: the forward value it is the gradient of. gradient: the value that arrived. reads: what the rule read of what
+    was saved. applications: the backward ops that it ran. Branches stand in the order in which they arrived.
+    """
+
+    id: int
+    application: int
+    at: int
+    value: int
+    gradient: int
+    formula: str
+    reads: tuple[str, ...]
+    shape: tuple[int, ...]
+    applications: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Sum:
+    """A further contribution added to the gradient of `value`: that of the branch `after`."""
+
+    id: int
+    value: int
+    after: int
+    applications: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Call:
+    """One run of a module's forward. path: "" for the root; nth: which run of it; parent: the call around it."""
+
+    id: int
+    path: str
+    kind: str
+    nth: int
+    parent: int | None
+
+
+@dataclass(slots=True)
+class Group:
+    """A fused op that ran as its definition: the applications inside name its number."""
+
+    id: int
+    op: str
+    call: int | None
+    parent: int | None
+    static: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Output:
+    """A result of what was traced. label: where it stands in the result, "" for the only one; seed: its gradient."""
+
+    label: str
+    value: int
+    seed: str | None
+
+
+@dataclass(slots=True)
+class Record:
+    """Everything that happened in one trace, forward and backward, in the order it happened.
+
+    The `id` of an entry is its place in its list.
+    """
+
+    title: str
+    loss: bool = False
+    values: list[Value] = field(default_factory=list)
+    forward: list[Application] = field(default_factory=list)
+    backward: list[Application] = field(default_factory=list)
+    branches: list[Branch] = field(default_factory=list)
+    sums: list[Sum] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    groups: list[Group] = field(default_factory=list)
+    inputs: list[int] = field(default_factory=list)
+    outputs: list[Output] = field(default_factory=list)
+
+    def json(self) -> str:
+        """The record as JSON, the same bytes for the same record."""
+        return json.dumps(dataclasses.asdict(self), ensure_ascii=False, indent=1, default=str) + "\n"

@@ -1,0 +1,58 @@
+"""The palette: what every colour on a picture means, on light and on dark ground."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Look(NamedTuple):
+    """Colours of one kind of card. header: its heading's ground; ink: its heading's text; border: around the card."""
+
+    header: str
+    ink: str
+    border: str
+
+
+INK, GREY, PAPER = "#1f2937", "#6b7280", "#ffffff"
+VALUE, GRADIENT, NONE = "#334155", "#c2410c", "#94a3b8"
+GRADIENT_GROUND = "#fff7ed"
+PARAMETER_GROUND, PARAMETER_BORDER = "#fde68a", "#d97706"
+CONSTANT_GROUND, CONSTANT_BORDER = "#f1f5f9", "#94a3b9"
+CLUSTER_GROUND, CLUSTER_BORDER = "#f8fafc", "#cbd5e1"
+CONTRACTED, QUERY, KEY = "#be123c", "#0369a1", "#047857"
+VISIBLE, EMPTY, WEIGHT = "#64748b", "#f1f5f8", "#6d28d9"
+
+LOOKS = {
+    "plain": Look("#e2e8f0", INK, "#cbd5e1"),
+    "pairs": Look("#ddd6fe", INK, "#a78bfa"),
+    "mixes": Look("#6d28d9", "#fffffe", "#6d28d9"),
+    "visibility": Look("#cbd5e2", INK, "#94a3b8"),
+    "input": Look("#f0f9ff", INK, "#0284c7"),
+    "output": Look("#f0f9ff", INK, "#0284c7"),
+    "parameter": Look(PARAMETER_GROUND, INK, PARAMETER_BORDER),
+    "arranges": Look(PAPER, INK, "#94a3b8"),
+}
+
+# Light colour -> the same on dark ground. Colours that are not listed stay as they are.
+DARK = {
+    INK: "#e2e8f0",
+    GREY: "#94a3b8",
+    PAPER: "#0f172a",
+    VALUE: "#cbd5e1",
+    GRADIENT: "#fb923c",
+    NONE: "#64748b",
+    GRADIENT_GROUND: "#2a1a10",
+    PARAMETER_GROUND: "#5c4813",
+    CONSTANT_GROUND: "#1e293b",
+    CLUSTER_GROUND: "#111c30",
+    CLUSTER_BORDER: "#334155",
+    CONTRACTED: "#fb7185",
+    QUERY: "#38bdf8",
+    KEY: "#34d399",
+    VISIBLE: "#94a3b9",
+    EMPTY: "#1b2638",
+    "#e2e8f0": "#26344b",
+    "#ddd6fe": "#3b2f6b",
+    "#cbd5e2": "#3a475a",
+    "#f0f9ff": "#0c2338",
+}
