@@ -11,7 +11,7 @@ import tinygrad_edu as tg
 from models.gpt import GPT, GPTConfig
 from tinygrad_edu.kernels import crew
 from tinygrad_edu.kernels.numpy import adamw
-from tinygrad_edu.modes import setting, thread
+from tinygrad_edu.modes import Listener, setting, thread
 from tinygrad_edu.parallel import Shards
 from tinygrad_edu.parallel.workers import Workers
 
@@ -309,7 +309,7 @@ def test_a_traced_step_runs_in_one_thread():
             with setting(trace=None):
                 return tg.zeros(()), 0
 
-    with Shards(2) as shards, setting(trace=object()):
+    with Shards(2) as shards, setting(trace=Listener()):
         assert shards.backward(Model(), ([1.0, 2.0],)) == (0.0, 0)
 
 

@@ -297,7 +297,7 @@ __all__ = [
     "zeros_like",
 ]
 
-_PACKAGES = {"nn", "optim", "graph", "check", "data", "training", "generation", "parallel"}
+_PACKAGES = {"autograd", "watching", "nn", "optim", "graph", "check", "data", "training", "generation", "parallel"}
 
 
 def __getattr__(name: str) -> Any:

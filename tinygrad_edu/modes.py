@@ -6,10 +6,47 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Listener:
+    """What `Mode.trace` is an instance of: told of every op, module and gradient branch, here ignoring all of it.
+
+    lifts: whether the rules of a backward pass run on Variables, so that the ops in them are told of, too.
+    """
+
+    lifts = False
+
+    def starting(self, op: Any, inputs: Any) -> None:
+        """An op is about to compute."""
+
+    def applied(self, op: Any, inputs: Any, arrays: Any, outputs: Any, static: Any, record: Any) -> None:
+        """An op computed `outputs`, a tuple of Variables, from `arrays`; record is None where no gradient flows."""
+
+    def opened(self, op: Any, inputs: Any, static: Any) -> AbstractContextManager[Any]:
+        """The block in which a fused op runs as its definition."""
+        return nullcontext()
+
+    def enter(self, module: Any) -> None:
+        """A module is called."""
+
+    def leave(self, module: Any) -> None:
+        """A module's call ends, also by an exception."""
+
+    def branch(self, record: Any, at: int) -> AbstractContextManager[Any]:
+        """The block in which the rule for input number `at` runs; once for all of an op whose rules are joint."""
+        return nullcontext()
+
+    def arrived(self, record: Any, at: int, gradient: Any) -> None:
+        """The gradient of input number `at` of a record, a Variable, or None where there is none."""
+
+    def summing(self, source: Any, index: int) -> AbstractContextManager[Any]:
+        """The block in which a further contribution is added to a value's gradient, where the pass is lifted."""
+        return nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,14 +54,14 @@ class Mode:
     """What one thread computes under; contexts swap the whole object, so a thread can be given another's by assignment.
 
     grad: ops are recorded. definitions: fused ops run their readable composition (True, or the names of the ops that
-    do). trace: the object told of every op, module and gradient branch, or None. generator: where random draws come
+    do). trace: the Listener told of every op, module and gradient branch, or None. generator: where random draws come
     from, None for the default one. first_sample: index, in the whole batch, of the first sample this thread holds, so
     that dropout does not depend on how a batch is split.
     """
 
     grad: bool = True
     definitions: bool | frozenset[str] = False
-    trace: Any = None
+    trace: Listener | None = None
     generator: Any = None
     first_sample: int = 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 from tinygrad_edu import backend
@@ -34,12 +35,15 @@ class Table:
         self.gradients: dict[Key, Any] = {}
         self.owned: set[Key] = set()
         self.leaves: dict[Key, Variable] = {}
+        self.hooks: dict[Key, Any] = {}
 
     def add(self, source: Record | Variable, index: int, g: Any) -> None:
         """Add a contribution, first brought to its input's shape and dtype: summed over what was broadcast."""
         key: Key
         if type(source) is Record:
             key, shape, dtype = (source.number, index), source.shapes[index], source.dtypes[index]
+            if source.hooks:
+                self.hooks[key] = source.hooks.get(index)
         else:
             key, array = id(source), source.array  # type: ignore[union-attr]
             shape, dtype = array.shape, array.dtype
@@ -80,7 +84,7 @@ def differentiate(
     the tape. `leaf_ready(leaf, gradient)` is called when the last contribution to a leaf has arrived.
     """
     trace = thread.mode.trace
-    lifted = create or trace is not None
+    lifted = create or (trace is not None and trace.lifts)
     wanted = None if targets is None else {key_of(t) for t in targets}
     found = _reachable(roots, wanted)
     waiting = _uses(found) if leaf_ready else {}
@@ -95,6 +99,8 @@ def differentiate(
         for n in sorted(found, reverse=True):
             r = found.pop(n)
             gs = [table.gradients.pop((n, i), None) for i in range(len(r.shapes))]
+            if r.hooks:
+                gs = [g if g is None else _hooked(g, table.hooks.pop((n, i), None), kind) for i, g in enumerate(gs)]
             if wanted is not None:
                 for i, g in enumerate(gs):
                     if (n, i) in wanted and g is not None:
@@ -105,7 +111,7 @@ def differentiate(
                         results[n, i] = Arrived(held(), gs[i], False)
             if all(g is None for g in gs):
                 continue
-            if lifted:
+            if lifted or trace is not None:
                 pairs = _recorded_branches(r, gs if r.op.outputs else gs[0], kind, create, trace)
             else:
                 pairs = _branches(r, gs if r.op.outputs else gs[0])
@@ -120,9 +126,56 @@ def differentiate(
             if not retain:
                 r.kept = None
     for key, g in table.gradients.items():
-        if key in table.leaves and (wanted is None or key in wanted):
-            results[key] = Arrived(table.leaves[key], g, key in table.owned)
+        if key in table.leaves if wanted is None else key in wanted:
+            hooks = table.hooks.get(key) or (leaf_hooks[key][1] if key in leaf_hooks else None)
+            if hooks:
+                g = _hooked(g, hooks, kind)
+                table.owned.discard(key)
+            results[key] = Arrived(table.leaves.get(key), g, key in table.owned)
     return results
+
+
+leaf_hooks: dict[int, tuple[Any, list[Any]]] = {}  # id of a leaf -> weak reference to it, functions for its gradient
+
+
+def _hooked(g: Any, hooks: list[Any] | None, kind: type[Variable]) -> Any:
+    """The gradient after the functions that were registered for it."""
+    for hook in hooks or ():
+        given = g if isinstance(g, Variable) else wrap(kind, g)
+        new = hook(given)
+        if new is not None:
+            if new.array.shape != given.array.shape:
+                raise ValueError(f"hook: returned a gradient of shape {new.array.shape}, not {given.array.shape}")
+            g = new if isinstance(g, Variable) else new.array
+    return g
+
+
+class Handle:
+    """Takes a hook back: `handle.remove()`."""
+
+    def __init__(self, hooks: list[Any], hook: Any) -> None:
+        self.hooks, self.hook = hooks, hook
+
+    def remove(self) -> None:
+        """Take the hook back; once is enough."""
+        self.hooks[:] = [h for h in self.hooks if h is not self.hook]
+
+
+def register_hook(v: Variable, hook: Callable[[Any], Any]) -> Handle:
+    """Let the gradient of `v` pass through `hook(gradient)`, which may return another one to go on with."""
+    if not v.requires_grad:
+        raise RuntimeError("register_hook: this tensor needs no gradient, so none will come; set requires_grad first")
+    hooks: list[Any]
+    if v.record is not None:
+        v.record.hooks = v.record.hooks or {}
+        hooks = v.record.hooks.setdefault(v.index, [])
+    else:
+        key = id(v)
+        if key not in leaf_hooks:
+            leaf_hooks[key] = weakref.ref(v, lambda _: leaf_hooks.pop(key, None)), []
+        hooks = leaf_hooks[key][1]
+    hooks.append(hook)
+    return Handle(hooks, hook)
 
 
 def _leads(source: Record | Variable, index: int, found: dict[int, Record], wanted: set[Key]) -> bool:
@@ -147,9 +200,7 @@ def _reachable(roots: Sequence[Variable], wanted: set[Key] | None) -> dict[int, 
         leading: dict[int, Record] = {}
         for n in sorted(found):
             r = found[n]
-            if any(entry and _leads(*entry, leading, wanted) for entry in r.inputs) or any(
-                (n, i) in wanted for i in range(len(r.shapes))
-            ):
+            if any(entry and _leads(*entry, leading, wanted) for entry in r.inputs):
                 leading[n] = r
         found = leading
     for r in found.values():
@@ -195,27 +246,29 @@ def _branches(r: Record, g: Any) -> list[tuple[int, Any]]:
 
 
 def _recorded_branches(r: Record, g: Any, kind: type[Variable], create: bool, trace: Any) -> list[tuple[int, Any]]:
-    """The same with every rule run on Variables, so that it is recorded, or seen by the trace."""
+    """The same with every rule run on Variables, so that it is recorded, or under the eyes of a listener."""
     if create and r.op.definition is not None:
         return _through_definition(r, g, kind)
     kept: Any = r.kept
-    if r.op.definition is None:
-        kept = [_lifted(r, j, kind) for j in range(len(r.plan.keep))] + kept[len(r.plan.keep) :]
-    else:
-        g = [None if x is None else x.array for x in g] if r.op.outputs else g.array
+    if create or trace.lifts:
+        if r.op.definition is None:
+            kept = [_lifted(r, j, kind) for j in range(len(r.plan.keep))] + kept[len(r.plan.keep) :]
+        else:
+            g = [None if x is None else x.array for x in g] if r.op.outputs else g.array
     results: list[tuple[int, Any]] = []
     for branch in r.plan.branches:
-        with setting() if trace is None else trace.branch(r, branch.at):
+        with nullcontext() if trace is None else trace.branch(r, branch.at):
             d = branch(g, kept, r)
         if r.op.joint:
             results += [(i, x) for i, x in enumerate(d) if r.inputs[i] is not None]
         else:
             results.append((branch.at, d))
-    results = [(at, wrap(kind, d) if backend.is_array(d) else d) for at, d in results]
-    if trace is not None:
-        for at, d in results:
-            trace.arrived(r, at, d)
-    return results
+    if trace is None:
+        return results
+    seen = [(at, wrap(kind, d) if backend.is_array(d) else d) for at, d in results]
+    for at, d in seen:
+        trace.arrived(r, at, d)
+    return seen if create or trace.lifts else results
 
 
 def _lifted(r: Record, j: int, kind: type[Variable]) -> Any:

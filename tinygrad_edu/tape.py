@@ -54,7 +54,9 @@ def wrap(kind: type[Variable], array: Any, record: Record | None = None, index: 
 class Record:
     """One application of an op: what its rules read, where its inputs came from, and the form of its outputs."""
 
-    __slots__ = ("dtypes", "inputs", "kept", "number", "op", "plan", "retained", "shapes", "static", "versions")
+    __slots__ = (
+        "dtypes", "hooks", "inputs", "kept", "number", "op", "plan", "retained", "shapes", "static", "versions"
+    )  # fmt: skip
     op: type[Op]
     plan: Plan
     inputs: list[tuple[Record | Variable, int] | None]  # None where no gradient flows
@@ -64,7 +66,8 @@ class Record:
     shapes: tuple[tuple[int, ...], ...]
     dtypes: tuple[Any, ...]
     number: int
-    retained: dict[int, Any] | None
+    retained: dict[int, Any] | None  # output -> weak reference to the tensor whose .grad is wanted
+    hooks: dict[int, list[Any]] | None  # output -> functions that its gradient passes through
 
     @property
     def name(self) -> str:
@@ -229,6 +232,8 @@ class Op:
                     k = cls.unpromoted
                     arrays[k:] = backend.promoted(arrays[k:], [isinstance(v, Variable) for v in inputs[k:]])
                     break
+        if mode.trace is not None:
+            mode.trace.starting(cls, inputs)
         for name, default in cls._static.items():
             if name not in static:
                 static[name] = default
@@ -293,7 +298,7 @@ class Op:
         plan = cls._plans.get(key) or cls._plan(key, mask, len(inputs))
         known = [out, *saved, *arrays]
         r = Record()
-        r.op, r.plan, r.static, r.number, r.retained = cls, plan, static, number(), None
+        r.op, r.plan, r.static, r.number, r.retained, r.hooks = cls, plan, static, number(), None, None
         r.inputs = [(x.record or x, x.index) if mask >> i & 1 else None for i, x in enumerate(inputs)]
         r.kept = [known[i] for i in plan.keep]
         if plan.keeps_shapes:

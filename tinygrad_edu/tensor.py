@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tinygrad_edu import backend, reverse
@@ -171,6 +171,20 @@ class Tensor(Elementwise, Reductions, Shapes, Changes):
     def retain_grad(self) -> None:
         """Have backward fill `.grad` although this is no leaf."""
         reverse.retain(self)
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> reverse.Handle:
+        """Let this tensor's gradient pass through `hook(gradient)` in every backward pass.
+
+        What it returns, if not None, takes the gradient's place. It must not change its argument. Returns a handle;
+        `handle.remove()` takes the hook back.
+
+        >>> x = Tensor([1.0], requires_grad=True)
+        >>> handle = x.register_hook(lambda gradient: gradient * 10)
+        >>> (x * 2).sum().backward()
+        >>> x.grad
+        tensor([20.])
+        """
+        return reverse.register_hook(self, hook)
 
     def detach(self) -> Tensor:
         """The same memory without history; no gradient goes back through it."""
