@@ -191,7 +191,8 @@ class TestTensorHooks:
 
 class TestWatch:
     def test_forward_and_backward_with_modules(self) -> None:
-        net, events = Net().eval(), []
+        net = Net().eval()
+        events: list[watching.Event] = []
         with watching.watch(events.append):
             net(tg.ones(3, 4)).sum().backward()
         forward = [(e.op, e.module) for e in events if e.phase == "forward"]
