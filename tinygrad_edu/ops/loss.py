@@ -11,9 +11,10 @@ from tinygrad_edu.tape import Op
 
 
 class CrossEntropy(Op):
-    """{out} = −Σ_c q_c w_c ln softmax({logits})_c of every row, q = 1 − {smoothing} at {target} + {smoothing} / V.
+    """{out} = −ln softmax({logits})[{target}] of every row
 
-    w is {weight}, or 1. Rows whose target is {ignore_index} give 0, and so does their gradient.
+    Under {smoothing} s the target is spread, 1 − s on itself and s / V on every class; {weight} scales each class's
+    part. Rows whose target is {ignore_index} give 0, and so does their gradient.
     """
 
     saves = ("saved",)
@@ -35,5 +36,5 @@ class CrossEntropy(Op):
         return kernels.of(logits).cross_entropy(logits, target, ignore_index, smoothing, weight)
 
     def dlogits(g, logits, target, weight, saved, ignore_index, smoothing):
-        """d{logits} = (softmax({logits}) Σ_c q_c w_c − q w) ⊙ d{out}, 0 in rows that do not count"""
+        """d{logits} = (softmax({logits}) − onehot({target})) ⊙ d{out}"""
         return kernels.of(g).cross_entropy_backward(g, logits, target, saved, ignore_index, smoothing, weight)
