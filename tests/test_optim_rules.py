@@ -352,6 +352,21 @@ def test_long_vectors_are_one_pass_alone_or_shared(name: str) -> None:
     assert np.array_equal(*found)
 
 
+def test_muons_matrices_are_shared_out() -> None:
+    found = []
+    for threads in (1, 2):
+        drawn = np.random.default_rng(0)
+        shapes = [(400, 300), (2, 3), (300, 500), (1, 1)]
+        made: list[Any] = [tg.tensor(drawn.normal(size=s).astype(np.float32), requires_grad=True) for s in shapes]
+        muon = optim.Muon(made, lr=0.1)
+        with Shards(threads):
+            for p in made:
+                p.grad = tg.tensor(drawn.normal(size=p.shape).astype(np.float32))
+            muon.step()
+        found.append(np.concatenate([p.array.ravel() for p in made]))
+    assert np.allclose(found[0], found[1], rtol=0, atol=1e-6)
+
+
 def test_an_option_that_is_turned_on_later_gets_its_memory() -> None:
     p, q = leaf(1.0), leaf(1.0)
     sgd, twin = optim.SGD([p], lr=0.1), optim.SGD([q], lr=0.1, momentum=0.5)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,9 +84,17 @@ class Flat:
         run = slice(self.starts[begin], self.starts[end])
         return self.values[run], self.gradient[run], {name: flat[run] for name, flat in self.state.items()}
 
-    def parts(self, begin: int, end: int) -> Iterator[Part]:
-        """Value, gradient and state of each parameter from begin to end, in its own shape."""
-        return zip(self.views[begin:end], self.gradient_views[begin:end], self.state_views()[begin:end])
+    def parts(self, begin: int, end: int) -> list[tuple[int, Part]]:
+        """Value, gradient and state of each parameter from begin to end, in its own shape; and where in the vector of
+        `part` it starts."""
+        parts = zip(self.views[begin:end], self.gradient_views[begin:end], self.state_views()[begin:end])
+        return [(start - self.starts[begin], part) for start, part in zip(self.starts[begin:end], parts)]
+
+    def pieces(self, begin: int, end: int, size: int) -> list[tuple[int, Part]]:
+        """The vector of `part` cut into pieces of `size` elements; and where each starts."""
+        param, grad, state = self.part(begin, end)
+        cuts = [(i, slice(i, i + size)) for i in range(0, param.size, size)]
+        return [(i, (param[cut], grad[cut], {name: s[cut] for name, s in state.items()})) for i, cut in cuts]
 
     def written(self, begin: int, end: int, step: int) -> None:
         """Parameters begin..end were changed by their step number `step`."""

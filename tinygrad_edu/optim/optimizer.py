@@ -224,19 +224,22 @@ class Optimizer:
         if group.get("maximize"):
             xp.negative(grad, out=grad)
         if rule.takes == "parameter":
-            for own in flat.parts(begin, end):
-                rule.update(*own, step, group)
-        elif rule.takes == "vector" or xp.__name__ != "numpy":
-            rule.update(param, grad, state, step, group)
+            parts = flat.parts(begin, end)
+        elif rule.takes == "pieces" and xp.__name__ == "numpy":
+            parts = flat.pieces(begin, end, _PIECE)
         else:
+            rule.update(param, grad, state, step, group)
+            return
 
-            def update(start: int, stop: int) -> None:
-                for i in range(start, stop, _PIECE):
-                    piece = slice(i, min(i + _PIECE, stop))
-                    own = {name: array[piece] for name, array in state.items()}
-                    rule.update(param[piece], grad[piece], own, step, group)
+        def update(start: int, stop: int) -> None:
+            for at, part in parts:
+                if start <= at < stop:
+                    rule.update(*part, step, group)
 
+        if xp.__name__ == "numpy":
             crew.shared(update, param.size)
+        else:
+            update(0, param.size)
 
     def _lay(self) -> None:
         """Lay the parameters of a group together again where one is no longer a view of the group's array: it was
