@@ -254,7 +254,7 @@ def test_a_gradient_of_another_shape_changes_nothing(make: Any) -> None:
     for p in made.values():
         p.grad = tg.ones_like(p)
     made["r"].grad.array = np.ones(3)
-    with pytest.raises(ValueError, match=r"step: a gradient has shape \(3,\) and its parameter \(2, 3\)"):
+    with pytest.raises(ValueError, match=r"\w+\.step: a gradient has shape \(3,\) and its parameter \(2, 3\)"):
         optimizer.step()
     assert {name: p.tolist() for name, p in made.items()} == before
     assert optimizer.state_dict()["state"] == {}

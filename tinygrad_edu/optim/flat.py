@@ -56,7 +56,7 @@ class Flat:
         views = {name: self._views(flat) for name, flat in self.state.items()}
         return [{name: of[i] for name, of in views.items()} for i in range(len(self.parameters))]
 
-    def gather(self) -> list[tuple[int, int, int]]:
+    def gather(self, what: str) -> list[tuple[int, int, int]]:
         """Copy the gradients together; (begin, end, step) of each run of neighbours that have a gradient and are to
         make the same step, counted from 1. A parameter without a gradient is in no run."""
         begin, count = 0, 0
@@ -71,7 +71,7 @@ class Flat:
             if gradient is not None:
                 if gradient.array.shape != view.shape:
                     raise ValueError(
-                        f"step: a gradient has shape {gradient.shape} and its parameter {view.shape}; assign gradients "
+                        f"{what}: a gradient has shape {gradient.shape} and its parameter {view.shape}; assign gradients "
                         f"in the parameter's shape"
                     )
                 view[...] = gradient.array

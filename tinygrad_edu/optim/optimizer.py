@@ -123,7 +123,7 @@ class Optimizer:
                 loss = closure()
         self._lay()
         found = [
-            (group, flat, flat.gather())
+            (group, flat, flat.gather(f"{self._name}.step"))
             for group, layout in zip(self.param_groups, self._layouts)
             for flat in layout.flats
         ]
