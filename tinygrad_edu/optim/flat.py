@@ -71,8 +71,8 @@ class Flat:
             if gradient is not None:
                 if gradient.array.shape != view.shape:
                     raise ValueError(
-                        f"{what}: a gradient has shape {gradient.shape} and its parameter {view.shape}; assign gradients "
-                        f"in the parameter's shape"
+                        f"{what}: a gradient has shape {gradient.shape} and its parameter {view.shape}; assign "
+                        f"gradients in the parameter's shape"
                     )
                 view[...] = gradient.array
         if count:
