@@ -17,6 +17,34 @@ Array = Any  # a numpy.ndarray or a cupy.ndarray
 _DEFAULT: dict[str, np.dtype] = {"f": float32, "i": int64, "u": int64, "b": bool_}
 
 
+class Device(str):
+    """The name of a device, "cpu" or "cuda:1", as a string that also tells its parts.
+
+    >>> Device("cuda", 1), Device("cuda:1").type, Device("cuda:1").index, Device("cpu") == "cpu"
+    (device(type='cuda', index=1), 'cuda', 1, True)
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, type: Any, index: int | None = None) -> Device:
+        name = f"cuda:{type}" if isinstance(type, int) else str(type)
+        return super().__new__(cls, name if index is None or name == "cpu" else f"{name}:{index}")
+
+    @property
+    def type(self) -> str:
+        """The kind of device, "cpu" or "cuda"."""
+        return self.partition(":")[0]
+
+    @property
+    def index(self) -> Any:  # type: ignore[override]
+        """The number of the device, None where the name has none."""
+        number = self.partition(":")[2]
+        return int(number) if number else None
+
+    def __repr__(self) -> str:
+        return f"device(type={self.type!r}" + (")" if self.index is None else f", index={self.index})")
+
+
 def module_of(array: Array) -> Any:
     """The array library of an array; NumPy for its scalars and for Python's."""
     if type(array) is np.ndarray:
@@ -39,6 +67,22 @@ def device_of(array: Array) -> str:
 def as_array(value: Any, like: Array = None) -> Array:
     """An array for a result: NumPy hands out scalars where an array of no axes is meant."""
     return value if is_array(value) else (np if like is None else module_of(like)).asarray(value)
+
+
+def default_dtype() -> np.dtype:
+    """The dtype of floating values that come without one, float32 unless `set_default_dtype` said otherwise."""
+    return _DEFAULT["f"]
+
+
+def set_default_dtype(dtype: Any) -> None:
+    """Make `dtype` that of floating values that come without one: Python's floats, zeros(...), randn(...), layers.
+
+    It holds for all threads. Raises TypeError for a dtype that is not floating.
+    """
+    found = dtype_of(dtype)
+    if found.kind != "f":
+        raise TypeError(f"set_default_dtype: needs a floating dtype, got {found}; use float32 or float64")
+    _DEFAULT["f"] = found
 
 
 def dtype_of(dtype: Any) -> np.dtype:
@@ -202,8 +246,8 @@ def own_copy(array: Array) -> Array:
 
 
 def floating(array: Array) -> Array:
-    """The array itself when it is floating, else its values as float32."""
-    return array if not hasattr(array, "dtype") or array.dtype.kind == "f" else array.astype(float32)
+    """The array itself when it is floating, else its values in the default dtype, float32."""
+    return array if not hasattr(array, "dtype") or array.dtype.kind == "f" else array.astype(_DEFAULT["f"])
 
 
 def add_at(target: Array, index: Any, values: Array) -> None:

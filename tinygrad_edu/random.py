@@ -26,7 +26,9 @@ class Generator:
     True
     """
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, seed: int = 0, device: Any = None) -> None:
+        if isinstance(seed, str):  # Generator("cpu"), as PyTorch takes it: draws are the same on every device
+            seed = 0
         self.manual_seed(seed)
 
     def manual_seed(self, seed: int) -> Generator:
@@ -37,6 +39,10 @@ class Generator:
             raise ValueError(f"seed must lie in 0 to 2**64 - 1, got {seed}")
         self.seed, self.count = int(seed), 0
         return self
+
+    def initial_seed(self) -> int:
+        """The seed that the stream began with."""
+        return self.seed
 
     def key(self) -> tuple[int, int]:
         """The key of the next draw, which counts as made."""

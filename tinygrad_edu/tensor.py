@@ -42,6 +42,11 @@ class Tensor(Elementwise, Reductions, Shapes, Changes):
     __array_ufunc__ = None  # array * Tensor comes to Tensor.__rmul__
 
     def __init__(self, data: Any, requires_grad: bool = False, dtype: Any = None, device: str | None = None) -> None:
+        if type(requires_grad) is not bool:
+            raise TypeError(
+                f"Tensor: requires_grad is True or False, not {requires_grad!r}; for a tensor of a shape use "
+                f"zeros(...) or empty(...)"
+            )
         if isinstance(data, Variable):
             data = data.array
         self.array = backend.new_array(data, dtype, device)
@@ -68,9 +73,9 @@ class Tensor(Elementwise, Reductions, Shapes, Changes):
         return self.array.dtype
 
     @property
-    def device(self) -> str:
-        """Where the array lives: "cpu", "cuda:0", ..."""
-        return backend.device_of(self.array)
+    def device(self) -> backend.Device:
+        """Where the array lives: "cpu", "cuda:0", ..., a string that also has `type` and `index`."""
+        return backend.Device(backend.device_of(self.array))
 
     @property
     def is_leaf(self) -> bool:
