@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +61,9 @@ class Shapes(Variable, result=False):
         """Axis `dim` as several of the lengths `sizes`, one of which may be −1."""
         axis = axis_of(self, dim, "unflatten")
         lengths = self.array.shape
-        return self.reshape((*lengths[:axis], *sizes, *lengths[axis + 1 :]))
+        known = math.prod(n for n in sizes if n != -1)
+        whole = [lengths[axis] // known if n == -1 and known else n for n in sizes]  # also where another axis has 0
+        return self.reshape((*lengths[:axis], *whole, *lengths[axis + 1 :]))
 
     def unsqueeze(self, dim: int) -> Tensor:
         """A new axis of 1 at `dim`."""
@@ -170,7 +173,7 @@ class Shapes(Variable, result=False):
         if chunks < 1:
             raise ValueError(f"chunk: the number of pieces must be at least 1, got {chunks}")
         n = self.array.shape[axis_of(self, dim, "chunk")]
-        return self.split(max(-(-n // chunks), 1), dim)
+        return self.split(-(-n // chunks) if n else [0] * chunks, dim)
 
     def unbind(self, dim: int = 0) -> tuple[Tensor, ...]:
         """The slices along `dim`, without that axis."""

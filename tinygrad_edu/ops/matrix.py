@@ -1,5 +1,7 @@
 """Products that sum over axes: matmul and einsum."""
 
+import math
+
 from tinygrad_edu.backend import module_of
 from tinygrad_edu.ops.shape import Expand, Reshape, Transpose
 from tinygrad_edu.tape import Op
@@ -20,7 +22,8 @@ class Matmul(Op):
     def dy(g, x, y_shape):
         """d{y} = {x}ᵀ·d{out}"""
         if len(y_shape) == 2 and len(x.shape) > 2:  # one product over all rows, not one per leading axis and a sum
-            x, g = Reshape(x, shape=(-1, x.shape[-1])), Reshape(g, shape=(-1, g.shape[-1]))
+            rows = math.prod(x.shape[:-1])
+            x, g = Reshape(x, shape=(rows, x.shape[-1])), Reshape(g, shape=(rows, g.shape[-1]))
         return Transpose(x) @ g
 
 
