@@ -220,6 +220,7 @@ def _attention(axes: Axes, record: Record) -> None:
         last = len(axes.of[out]) - 1
         if axes.roles.get((x, len(axes.of[x]) - 1)) == "k":
             axes.moving.add(application.id)
+            axes.roles[out, last - 1] = "q"
             _role(axes, record, y, len(axes.of[y]) - 2, "k")
         elif over_features or application.id in weighted:
             axes.roles[out, last - 1], axes.roles[out, last] = "q", "k"
@@ -268,6 +269,6 @@ def _carry(axes: Axes, application: Application) -> None:
             m = len(axes.of[other])
             if min(n, m) < 2 or (number, n - 2) not in axes.roles:
                 continue
-            if all(axes.same(axes.of[number][n - i], axes.of[other][m - i]) for i in (1, 2)):
-                for i in (1, 2):
+            for i in (1, 2) if axes.same(axes.of[number][n - 2], axes.of[other][m - 2]) else ():
+                if axes.same(axes.of[number][n - i], axes.of[other][m - i]):
                     axes.roles.setdefault((other, m - i), axes.roles[number, n - i])

@@ -83,11 +83,11 @@ class _Sheet:
         value = self.record.values[number]
         if value.kind == "number":
             return True
-        if value.made_by is not None or value.kind == "input" or number in self.pieces:
+        if value.made_by is not None or value.kind in ("input", "earlier") or number in self.pieces:
             return False
         if len(self.uses[number]) != 1 or self.uses[number][0].step is None:
             return False
-        return value.gradient or value.kind == "parameter" or not any(n.how == "assigned" for n in value.names)
+        return value.learned or not any(n.how == "assigned" for n in value.names)
 
     def _ensure_leaf(self, use: Use) -> None:
         number = use.source
@@ -107,7 +107,8 @@ class _Sheet:
 
     def _leaf(self, value: Value) -> Card:
         kind = "parameter" if value.learned else "input"
-        words = {"input": "input", "parameter": "parameter", "buffer": "buffer"}.get(value.kind, "constant")
+        words = {"tensor": "constant", "earlier": "made before the trace"}.get(value.kind, value.kind)
+        words = "parameter" if value.learned else words
         name = self.labels[value.id]
         if not value.learned and value.dtype not in ("float32", "float64"):
             words += f", {value.dtype}"

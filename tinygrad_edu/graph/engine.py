@@ -28,7 +28,7 @@ def find_dot() -> str:
         if found is None:
             raise LayoutError(f"{VARIABLE} is {given!r}, which is no program that can be run; correct or unset it")
         return found
-    for folder in (Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))):
+    for folder in _folders():
         if found := shutil.which("graphviz-pure", path=str(folder)):
             return found
     if found := shutil.which("graphviz-pure") or shutil.which("dot"):
@@ -39,7 +39,12 @@ def find_dot() -> str:
     )
 
 
-def run_dot(text: str, format: str = "svg", timeout: float = TIMEOUT) -> str:
+def _folders() -> list[Path]:
+    """Where pip puts the programs that come with packages."""
+    return [Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))]
+
+
+def run_dot(text: str, format: str = "svg") -> str:
     """What `dot` makes of a graph in its language. Raises LayoutError, saying what is wrong and what helps."""
     import graphviz
     from graphviz.backend import dot_command, execute
@@ -47,12 +52,12 @@ def run_dot(text: str, format: str = "svg", timeout: float = TIMEOUT) -> str:
     dot_command.DOT_BINARY = Path(find_dot())
     try:
         done = execute.run_check(
-            dot_command.command("dot", format), input=text.encode(), capture_output=True, quiet=True, timeout=timeout
+            dot_command.command("dot", format), input=text.encode(), capture_output=True, quiet=True, timeout=TIMEOUT
         )
     except subprocess.TimeoutExpired:
         nodes = text.count(", class=")
         raise LayoutError(
-            f"laying out the graph took more than {timeout:g} s ({nodes} nodes and wires); draw a smaller part of the "
+            f"laying out the graph took more than {TIMEOUT:g} s ({nodes} cards and wires); draw a smaller part of the "
             f"model, or save the DOT text (.dot) or the record (.json), which need no layout"
         ) from None
     except graphviz.ExecutableNotFound:

@@ -8,13 +8,13 @@ from tinygrad_edu.graph.steps import Steps
 _RANK = {"given": 0, "assigned": 1, "module": 2, "element": 3, "argument": 4}
 _LETTERS = {"weight": "W", "bias": "b"}
 _DIGITS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
-Group = tuple[int | str | None, str]
+Group = tuple[object, str]  # where a name was bound, and the name
 
 
 def labels(steps: Steps) -> dict[int, str]:
     """The label of every value that a wire can start from.
 
-    Values of one name get a running index where the code binds the name anew in one call, or where a step would
+    Values of one name get a running index where one run of a function binds it several times, or where a step would
     otherwise show two of them: x₁, x₂, ... Elsewhere two values may well be called the same, as they are in the code.
     """
     record = steps.record
@@ -48,7 +48,7 @@ def labels(steps: Steps) -> dict[int, str]:
 
 
 def _group(number: int, steps: Steps) -> Group:
-    """(the call in which a value got its name, or the path of a parameter; the name)."""
+    """Where a value got its name, and the name."""
     record = steps.record
     value = record.values[number]
     if value.path is not None:

@@ -10,21 +10,26 @@ from typing import Any
 
 @dataclass(slots=True)
 class Name:
-    """What the code calls a value. how: "assigned", "module", "element" or "argument"; scope: the call it was in."""
+    """What the code calls a value. how: "assigned", "module", "element" or "argument".
+
+    depth: how many of the user's functions run around it. scope: the module call and the run of a function, by number,
+    in which the name was bound.
+    """
 
     text: str
     how: str
     depth: int
-    scope: int | None
+    scope: tuple[int | None, int]
 
 
 @dataclass(slots=True)
 class Value:
     """An array that an op made or read.
 
-    made_by: the Application, None for a leaf. kind: "op", "input", "parameter", "buffer", "tensor", "saved" (an op kept
-    it for its rules) or "number" (a Python number, in `number`). gradient: one is wanted for it. path: of a parameter
-    or buffer in its module. axes: a name for each axis that has one. shown: what of its numbers is kept to be drawn.
+    made_by: the Application, None for a leaf. kind: "op", "input", "parameter", "buffer", "tensor", "earlier" (an op
+    made it before the trace began), "saved" (an op kept it for its rules) or "number" (a Python number, in `number`).
+    gradient: one is wanted for it. path: of a parameter or buffer in its module. axes: names that were given to its
+    axes, None where none was. shown: what of its numbers is kept to be drawn.
     """
 
     id: int

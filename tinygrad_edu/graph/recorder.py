@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from tinygrad_edu import backend, tape
@@ -31,6 +32,7 @@ class Recorder(Listener):
         self.values: dict[int, int] = {}  # id of an array -> Value
         self.held: list[Any] = []
         self.names: dict[int, list[Name]] = {}  # id of an array -> what it was called
+        self.functions: dict[int, int] = {0: 0}  # number of a frame -> number among those that bound a name
         self.axes: dict[int, list[str | None]] = {}  # id of an array -> what the code calls its axes
         self.owners: dict[int, tuple[str, str]] = {}  # id of an array -> kind and path of the module's tensor
         self.paths: dict[int, str] = {}  # id of a module -> path
@@ -84,9 +86,10 @@ class Recorder(Listener):
 
     # Names
 
-    def bound(self, array: Any, name: str, how: str, depth: int) -> None:
+    def bound(self, array: Any, name: str, how: str, depth: int = 0, frame: int = 0) -> None:
         """A local variable of the user's came to hold an array."""
-        self._name(array, Name(name, how, depth, self._scope()))
+        function = self.functions.setdefault(frame, len(self.functions))
+        self._name(array, Name(name, how, depth, (self._scope(), function)))
 
     def unpacked(self, array: Any, names: list[str | None]) -> None:
         """The code took the shape of an array apart into names."""
@@ -100,7 +103,7 @@ class Recorder(Listener):
             attribute = self.paths[id(module)].rpartition(".")[2]
             if attribute and not attribute.isdigit():
                 outer = self.calls[-2][1] if len(self.calls) > 1 else None
-                self._name(result.array, Name(attribute, "module", 0, outer))
+                self._name(result.array, Name(attribute, "module", 0, (outer, 0)))
 
     def _name(self, array: Any, name: Name) -> None:
         known = self.names.setdefault(id(array), [])
@@ -133,7 +136,9 @@ class Recorder(Listener):
         if isinstance(x, Parameter | Buffer) and path is None:
             kind = "parameter" if isinstance(x, Parameter) else "buffer"
         wanted = isinstance(x, Variable) and x.requires_grad
-        value = Value(0, tuple(array.shape), str(array.dtype), kind, gradient=wanted, path=path)
+        if kind == "tensor" and isinstance(x, Variable) and x.record is not None:
+            kind = "earlier"
+        value = Value(0, tuple(array.shape), _dtype(array.dtype), kind, gradient=wanted, path=path)
         value.shown = None if self.backward else shown(array, made=False)
         return self._new(value, array)
 
@@ -166,7 +171,7 @@ class Recorder(Listener):
             inputs=read,
             outputs=(),
             static={name: _plain(value) for name, value in static.items()},
-            formula=(inspect.getdoc(op) or "").partition("\n")[0],
+            formula=_formula(op),
             fused=op.definition is not None,
             arranges=(op.views or op.name in _COPIES) and sum(y.array.size for y in outputs) == size,
             call=self._scope(),
@@ -190,7 +195,7 @@ class Recorder(Listener):
         known = self.values.get(id(y.array))
         if known is not None:  # a rule that hands its gradient on as it is
             return known
-        value = Value(0, tuple(y.array.shape), str(y.array.dtype), "op", application.id, index, y.requires_grad)
+        value = Value(0, tuple(y.array.shape), _dtype(y.array.dtype), "op", application.id, index, y.requires_grad)
         if not self.backward:
             value.shown = shown(y.array, made=True)
         return self._new(value, y.array)
@@ -205,7 +210,7 @@ class Recorder(Listener):
                     continue
                 number = self.values.get(id(array))
                 if number is None:
-                    number = self._new(Value(0, tuple(array.shape), str(array.dtype), "saved"), array)
+                    number = self._new(Value(0, tuple(array.shape), _dtype(array.dtype), "saved"), array)
                 memory = _address(array), array.nbytes
                 counted = memory not in self.kept and not self.record.values[number].learned
                 self.kept.add(memory)
@@ -301,7 +306,18 @@ def _equal(array: Any, given: Any) -> bool:
     return array.shape == given.shape and given.dtype.kind in "iub" and bool((array == given).all())
 
 
-def _arguments(op: type[Op], count: int) -> tuple[str, ...]:
+@cache
+def _dtype(dtype: Any) -> str:
+    return str(dtype)
+
+
+@cache
+def _formula(op: Any) -> str:
+    return (inspect.getdoc(op) or "").partition("\n")[0]
+
+
+@cache
+def _arguments(op: Any, count: int) -> tuple[str, ...]:
     """The names of the inputs of one application, those of `*xs` numbered."""
     fixed = [name for name in op.inputs if name != op._variadic]
     return (*fixed[:count], *(f"{op._variadic}{i}" for i in range(count - len(fixed))))

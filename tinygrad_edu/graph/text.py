@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
 
 # Widths in em: for each class the widest in Arial, Helvetica and DejaVu Sans, so that a cell is wide enough whichever
 # of them draws the text. Bold is at most 1.18 times as wide.
@@ -21,6 +22,7 @@ _BOLD = 1.18
 _MONO = 0.605
 
 
+@lru_cache(1 << 14)
 def width(text: str, size: float, bold: bool = False, mono: bool = False) -> int:
     """Points that one line of text takes at most, at a font size in points.
 
@@ -59,6 +61,7 @@ def _fits_xml(c: str) -> bool:
     return 0x20 <= n < 0x7F or 0xA0 <= n < 0xD800 or (n >= 0xE000 and n & 0xFFFE != 0xFFFE)
 
 
+@lru_cache(1 << 14)
 def markup(text: str) -> str:
     """One line of text inside an HTML-like label, so that exactly it is shown.
 
@@ -66,7 +69,9 @@ def markup(text: str) -> str:
     '&lt;b&gt;&quot;x&quot; &amp; y&#93;'
     """
     text = clean(text).replace("\n", " ").replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    text = text.replace('"', "&quot;").replace("]", "&#93;")
+    text = (
+        text.replace('"', "&quot;").replace("]", "&#93;").replace("\\", "&#92;&#92;")
+    )  # \\N would mean the node's name
     return text.replace("  ", " &#160;") if "  " in text else text
 
 

@@ -69,7 +69,7 @@ def run(
             if id(array) not in recorder.values:
                 record.inputs.append(recorder.leaf(x, "input"))
                 recorder.given.append(array)
-            recorder.bound(array, name, "argument", 0)
+            recorder.bound(array, name, "argument")
             _call_axes(recorder, array, name, axes or {})
     for key, (_, path) in list(recorder.owners.items()):
         _call_axes(recorder, next(a for a in recorder.held if id(a) == key), path, axes or {})

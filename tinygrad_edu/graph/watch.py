@@ -25,20 +25,20 @@ _MOST = 64  # elements of a list or dict that are named one by one
 class Watch:
     """While active, tells of every array that a local variable of user code comes to hold, and of what modules return.
 
-    bound(array, name, how, depth): `how` as in `Name`, depth counts the user's frames. returned(module, result).
+    bound(array, name, how, depth, frame): as in `Name`; frames are numbered. returned(module, result): as it says.
     unpacked(array, names): the code takes its shape apart into these names, None for an axis without one.
     Frames whose code is in `definitions` count as the user's: they are the engine's text for learners.
     """
 
     def __init__(
         self,
-        bound: Callable[[Any, str, str, int], None],
+        bound: Callable[[Any, str, str, int, int], None],
         returned: Callable[[Any, Any], None],
         unpacked: Callable[[Any, list[str | None]], None],
     ) -> None:
         self.bound, self.returned, self.unpacked = bound, returned, unpacked
         self.definitions: set[CodeType] = set()
-        self.depth = 0
+        self.depth = self.frames = 0
         self.lines: dict[tuple[CodeType, int], Line] = {}
         self.users: dict[str, bool] = {}
 
@@ -82,16 +82,17 @@ class Watch:
                 return self._returning
             return None
         self.depth += 1
-        depth, seen = self.depth, dict[str, Any]()
+        self.frames += 1
+        place, seen = (self.depth, self.frames), dict[str, Any]()
         shapes = unpackings(code.co_filename, frame.f_globals)
 
         def run(frame: FrameType, event: str, arg: Any) -> Any:
             if event in ("line", "return"):
-                self._scan(frame, seen, depth)
+                self._scan(frame, seen, place)
             if event == "line" and frame.f_lineno in shapes:
                 self._unpacks(frame, *shapes[frame.f_lineno])
             if event == "return":
-                self.depth = depth - 1
+                self.depth = place[0] - 1
                 if forward:
                     self._returning(frame, event, arg)
             return run
@@ -103,7 +104,7 @@ class Watch:
             self.returned(frame.f_locals.get(frame.f_code.co_varnames[0]), arg)
         return self._returning
 
-    def _scan(self, frame: FrameType, seen: dict[str, Any], depth: int) -> None:
+    def _scan(self, frame: FrameType, seen: dict[str, Any], place: tuple[int, int]) -> None:
         """Tell of every local that holds another object than at the last scan."""
         arguments: tuple[str, ...] = ()
         if not seen:
@@ -112,7 +113,7 @@ class Watch:
             arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
             for name in code.co_names:
                 if isinstance(item := frame.f_globals.get(name), Variable):
-                    self.bound(item.array, name, "assigned", depth)
+                    self.bound(item.array, name, "assigned", *place)
         for name, item in frame.f_locals.items():
             if seen.get(name) is item:
                 continue
@@ -120,11 +121,11 @@ class Watch:
             if name == "_" or name.startswith("."):
                 continue
             if isinstance(item, Variable):
-                self.bound(item.array, name, "argument" if name in arguments else "assigned", depth)
+                self.bound(item.array, name, "argument" if name in arguments else "assigned", *place)
             elif is_array(item):
-                self.bound(item, name, "argument" if name in arguments else "assigned", depth)
+                self.bound(item, name, "argument" if name in arguments else "assigned", *place)
             elif isinstance(item, tuple | list | dict) and 0 < len(item) <= _MOST:
-                self._elements(name, item, depth)
+                self._elements(name, item, place)
 
     def _unpacks(self, frame: FrameType, variable: str, names: tuple[str | None, ...], front: int) -> None:
         item = frame.f_locals.get(variable)
@@ -132,10 +133,10 @@ class Watch:
             rest = [None] * (len(item.array.shape) - len(names))
             self.unpacked(item.array, [*names[:front], *rest, *names[front:]])
 
-    def _elements(self, name: str, item: Any, depth: int) -> None:
+    def _elements(self, name: str, item: Any, place: tuple[int, int]) -> None:
         pairs = item.items() if isinstance(item, dict) else enumerate(item)
         fields = getattr(item, "_fields", None)
         for key, element in list(pairs):
             if isinstance(element, Variable) or is_array(element):
                 array = element.array if isinstance(element, Variable) else element
-                self.bound(array, fields[key] if fields else f"{name}[{key!r}]", "element", depth)
+                self.bound(array, fields[key] if fields else f"{name}[{key!r}]", "element", *place)

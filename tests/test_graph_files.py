@@ -1,0 +1,264 @@
+"""A drawing as text and as file: its labels, the engine that lays it out, the command line."""
+
+import hashlib
+import html
+import os
+import re
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tinygrad_edu as tg
+from tinygrad_edu import nn
+from tinygrad_edu.graph import Graph, LayoutError, engine, trace
+from tinygrad_edu.graph.text import width
+from tools import draw
+from tools.cli import run
+from tools.draw import graph_of, graph_of_file
+
+ROOT = Path(__file__).resolve().parent.parent
+GOLDEN = ROOT / "tests" / "golden"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def head() -> Graph:
+    return graph_of_file(f"{GOLDEN / 'heads.py'}:head")
+
+
+def texts(graph: Graph) -> list[str]:
+    """Every line of text on a drawing."""
+    return ["".join(t.itertext()) for t in ET.fromstring(graph.svg()).iter(f"{SVG}text")]
+
+
+class TestText:
+    LABELS = (
+        "<unk>",
+        "a<b>c",
+        "<b>not bold</b>",
+        "C:\\new\\table",
+        'say "hi"',
+        "\\",
+        "\\N",
+        "a&lt;b",
+        "&#65;",
+        "x & y",
+        "]",
+    )
+    ODD = ("<script>alert(1)</script>", "注意力 🙂", "{|} $(ls) 'q'")
+
+    def test_hostile_labels_are_shown_as_they_are(self) -> None:
+        labels = [*self.LABELS, *self.ODD]
+        graph = trace(lambda x: {label: x + i for i, label in enumerate(labels)}, tg.ones(2))
+        found = texts(graph)
+        assert [label for label in labels if found.count(label) != 1] == []
+        assert "script" not in {element.tag.rpartition("}")[2] for element in ET.fromstring(graph.svg()).iter()}
+
+    def test_lines_and_control_characters(self) -> None:
+        graph = trace(lambda x: {"two\nlines": x + 1, "\x1b[0m\x00": x + 2, "\ud800": x + 3}, tg.ones(2))
+        assert {"two", "lines", "\ufffd[0m\ufffd", "\ufffd"} <= set(texts(graph))
+
+    def test_module_names(self) -> None:
+        class Net(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.parts = {"layer:0 <lambda>": nn.Linear(2, 2), "\\N": nn.Linear(2, 2)}
+
+            def forward(self, x: Any) -> Any:
+                for part in self.parts.values():
+                    x = part(x)
+                return x
+
+        graph = trace(Net(), tg.ones(1, 2))
+        assert "parts.layer:0 <lambda> · Linear" in texts(graph)
+        groups = [g.get("class", "") for g in ET.fromstring(graph.svg()).iter(f"{SVG}g")]
+        assert sum(c.startswith("node ") and "wire" not in c for c in groups) == 4
+        assert sum(c.startswith("edge ") for c in groups) == 6
+
+    def test_no_text_is_wider_than_its_cell(self) -> None:
+        cell = re.compile(r'WIDTH="(\d+)"[^>]*><FONT FACE="(\w+)" POINT-SIZE="(\d+)"[^>]*>(<B>)?([^<]*)<')
+        found = cell.findall(graph_of("gpt").dot())
+        assert len(found) > 400
+        for wide, font, size, bold, text in found:
+            assert width(html.unescape(text), int(size), bool(bold), font == "Courier") <= int(wide)
+
+    @pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+    @pytest.mark.parametrize("fonts", ["as given", "DejaVu Sans"])
+    def test_no_text_runs_past_its_cell_in_a_browser(self, fonts: str, tmp_path: Path) -> None:
+        svg = graph_of("gpt").svg()
+        if fonts != "as given":
+            svg = svg.replace("{font-family:Helvetica,", f'{{font-family:"{fonts}",').replace(
+                '{font-family:"Courier New",', f'{{font-family:"{fonts} Mono",'
+            )
+        script = """<script>const past = [];
+        for (const g of document.querySelectorAll('g.node')) {
+          const boxes = [...g.querySelectorAll('polygon')].map(p => p.getBBox());
+          for (const t of g.querySelectorAll('text')) {
+            const b = t.getBBox(), y = b.y + b.height / 2;
+            const around = boxes.filter(p => p.x <= b.x + 1 && p.x + p.width > b.x && p.y <= y && p.y + p.height >= y);
+            around.sort((p, q) => p.width * p.height - q.width * q.height);
+            if (around.length && b.x + b.width > around[0].x + around[0].width + 1) past.push(t.textContent);
+          }
+        }
+        document.body.innerHTML = '<pre>' + JSON.stringify(past).replaceAll('<', '&lt;') + '</pre>';</script>"""
+        page = tmp_path / "page.html"
+        page.write_text(f"<!doctype html><meta charset=utf-8><body>{svg}{script}", encoding="utf-8")
+        options = "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --dump-dom"
+        command = ["chromium", *options.split(), f"--user-data-dir={tmp_path / 'profile'}", page.as_uri()]
+        dom = subprocess.run(command, capture_output=True, check=True, text=True, timeout=60).stdout
+        assert html.unescape(re.findall(r"<pre>(.*?)</pre>", dom, re.DOTALL)[0]) == "[]"
+
+
+class TestFiles:
+    @pytest.mark.parametrize("name", ["head", "bigram", "gpt"])
+    def test_golden(self, name: str) -> None:
+        """After a wanted change run this with UPDATE_GOLDEN=1 in the environment and look at the difference."""
+        graph = head() if name == "head" else graph_of(name)
+        for ending, found in ((".dot", graph.dot()), (".md", graph.ledger())):
+            path = GOLDEN / f"{name}{ending}"
+            if os.environ.get("UPDATE_GOLDEN"):
+                path.write_text(found, encoding="utf-8")
+            assert found == path.read_text(encoding="utf-8")
+
+    def test_the_same_bytes_under_every_hash_seed(self) -> None:
+        program = (
+            "import hashlib; from tools.draw import graph_of; g = graph_of('gpt')\n"
+            "print(*(hashlib.sha256(x().encode()).hexdigest() for x in (g.dot, g.svg, g.json, g.ledger)))"
+        )
+        found = {
+            subprocess.run(
+                [sys.executable, "-c", program],
+                cwd=ROOT,
+                env={**os.environ, "PYTHONHASHSEED": seed},
+                capture_output=True,
+                check=True,
+                text=True,
+            ).stdout
+            for seed in ("1", "2")
+        }
+        graph = graph_of("gpt")
+        views = (graph.dot, graph.svg, graph.json, graph.ledger)
+        assert found == {" ".join(hashlib.sha256(x().encode()).hexdigest() for x in views) + "\n"}
+
+    def test_the_svg_stands_alone(self) -> None:
+        svg = graph_of("gpt").svg()
+        root = ET.fromstring(svg)
+        assert root.get("role") == "img"
+        assert [child.tag.removeprefix(SVG) for child in root[:3]] == ["title", "desc", "style"]
+        assert "dW_qkv = dqkvᵀ·attention_norm" in (root[1].text or "")
+        assert "<!--" not in svg
+        assert "<script" not in svg
+        assert set(re.findall(r"\w+://[^\s\"<]+", svg)) == {"http://www.w3.org/2000/svg"}
+        assert "prefers-color-scheme:dark" in svg
+        halves = re.findall(r'<g id="e\d+[ab]"', svg)
+        assert len(halves) == 2 * len(graph_of("gpt").picture().wires)
+
+    def test_saving(self, tmp_path: Path) -> None:
+        graph = head()
+        path = tmp_path / "new folder" / "my graph $(touch PWNED) & 'é 1'.svg"
+        graph.save(path)
+        assert [p.name for p in tmp_path.rglob("*")] == ["new folder", path.name]
+        assert path.read_text(encoding="utf-8") == graph.svg() == graph._repr_svg_()
+        for name, content in (("g.dot", graph.dot()), ("g.json", graph.json()), ("g.MD", graph.ledger())):
+            graph.save(tmp_path / name)
+            assert (tmp_path / name).read_text(encoding="utf-8") == content
+
+    def test_what_cannot_be_saved(self, tmp_path: Path) -> None:
+        with pytest.raises(ValueError, match=r"g\.gif: a graph is saved as one of \.svg, \.dot"):
+            head().save(tmp_path / "g.gif")
+        (tmp_path / "file").write_text("old")
+        with pytest.raises(OSError, match="file"):
+            head().save(tmp_path / "file" / "g.dot")
+        assert (tmp_path / "file").read_text() == "old"
+
+    @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+    def test_a_folder_without_write_permission(self, tmp_path: Path) -> None:
+        (tmp_path / "g.dot").write_text("old")
+        tmp_path.chmod(0o500)
+        with pytest.raises(PermissionError, match=r"g\.dot"):
+            head().save(tmp_path / "g.dot")
+        assert (tmp_path / "g.dot").read_text() == "old"
+
+
+class TestEngine:
+    def test_where_dot_comes_from(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        from graphviz.backend import dot_command
+
+        monkeypatch.delenv(engine.VARIABLE, raising=False)
+        assert Path(engine.find_dot()).stem == "graphviz-pure"
+        engine.run_dot("digraph {}")
+        assert Path(engine.find_dot()) == dot_command.DOT_BINARY
+        own = tmp_path / "my dot"
+        own.write_text("#!/bin/sh\necho '<svg/>'\n")
+        own.chmod(0o755)
+        monkeypatch.setenv(engine.VARIABLE, str(own))
+        assert engine.find_dot() == str(own)
+        assert engine.run_dot("digraph {}") == "<svg/>\n"
+        monkeypatch.setenv(engine.VARIABLE, "/nowhere/dot")
+        with pytest.raises(LayoutError, match="TINYGRAD_EDU_DOT is '/nowhere/dot', which is no program"):
+            engine.find_dot()
+
+    def test_without_dot_the_text_is_written_and_the_missing_program_named(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.delenv(engine.VARIABLE, raising=False)
+        monkeypatch.setattr(engine, "_folders", list)
+        monkeypatch.setenv("PATH", str(tmp_path))
+        graph = head()
+        with pytest.raises(LayoutError, match=r"`dot` is missing.*pip install graphviz-pure.*g\.dot, as DOT text"):
+            graph.save(tmp_path / "g.svg")
+        assert [p.name for p in tmp_path.iterdir()] == ["g.dot"]
+        assert (tmp_path / "g.dot").read_text(encoding="utf-8") == graph.dot()
+        assert graph._repr_svg_() is None
+        assert run("draw", draw.main, ["bigram", "--out", str(tmp_path / "b.svg")]) == 2
+        assert len(capfd.readouterr().err.splitlines()) == 1
+        assert not (tmp_path / "b.svg").exists()
+
+    def test_failures_say_what_happened(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        with pytest.raises(LayoutError, match="syntax error"):
+            engine.run_dot("digraph {")
+        monkeypatch.setattr(engine, "TIMEOUT", 0.0)
+        with pytest.raises(LayoutError, match=r"took more than 0 s \(\d+ cards and wires\); draw a smaller part"):
+            engine.run_dot(head().dot())
+
+
+class TestTool:
+    def test_models_and_files(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+        for target in ("bigram", f"{GOLDEN / 'heads.py'}:head"):
+            assert run("draw", draw.main, [target, "--out", str(tmp_path / "g.svg")]) == 0
+            assert ET.fromstring((tmp_path / "g.svg").read_text(encoding="utf-8")).tag == f"{SVG}svg"
+        assert capfd.readouterr().err == ""
+
+    def test_draw_model_returns_what_it_wrote(self, tmp_path: Path) -> None:
+        state = tg.random.default_generator.get_state()
+        assert draw.draw_model("bigram", tmp_path / "g.svg") == (tmp_path / "g.svg").read_bytes()
+        assert tg.random.default_generator.get_state() == state
+
+    @pytest.mark.parametrize(
+        ("source", "target", "message"),
+        [
+            ("", "gtp", "unknown model 'gtp'; did you mean 'gpt'?, or give path/to/file.py:function"),
+            ("", "nowhere.py:f", "nowhere.py: no such file; give path/to/file.py:function"),
+            ("def f(): return 3", "{file}:f", "{file}:f returned int; it must return (model or function, its inputs)"),
+            ("def f(): return 3", "{file}:g", "unknown function in {file} 'g'; known are f"),
+            ("def f(: 3", "{file}:f", "{file}:f: SyntaxError: invalid syntax"),
+            ("def f(): return (lambda: 1 / 0), ()", "{file}:f", "{file}:f: ZeroDivisionError: division by zero"),
+        ],
+    )
+    def test_mistakes(
+        self, source: str, target: str, message: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        file = tmp_path / "mine.py"
+        file.write_text(source)
+        assert run("draw", draw.main, [target.format(file=file), "--out", str(tmp_path / "g.svg")]) == 2
+        (line,) = capfd.readouterr().err.splitlines()
+        assert line.startswith("draw: " + message.format(file=file))
+        assert not (tmp_path / "g.svg").exists()
+
+    def test_endings(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+        assert run("draw", draw.main, ["bigram", "--out", str(tmp_path / "g.gif")]) == 2
+        assert "g.gif: a graph is saved as one of .svg, .dot, .md, .json" in capfd.readouterr().err
