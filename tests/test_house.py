@@ -42,8 +42,8 @@ FLOORS = [
 # path from the root: why it is one file and not two
 LONG_FILES: dict[str, str] = {}
 
-# The array libraries' own kernels: importable only where the library is installed.
-NEEDS = {"cupy", "cupyx", "numba"}
+# Some modules need what is installed on some machines only.
+NEEDS = {"cupy", "cupyx", "numba", "torch"}
 
 
 def tracked(*patterns: str) -> list[Path]:

@@ -9,7 +9,7 @@ class BlasThreads:
     """The thread counts of the loaded BLAS libraries: read once, changed by a direct call, put back by `restore`."""
 
     def __init__(self) -> None:
-        from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+        from threadpoolctl import ThreadpoolController
 
         self._libraries: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
         self._before = [library.num_threads for library in self._libraries]
