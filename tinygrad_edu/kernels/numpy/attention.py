@@ -37,10 +37,10 @@ def _blocks(queries, keys, is_causal, size):
     """(first query, end of queries, end of their keys): query i of q reads key j of k where j ≤ i + k − q.
 
     A causal block leaves out the keys after its last query: short blocks save more work, but each costs some calls.
-    About 4·√keys queries were the best compromise for 64, 256 and 1024 keys alike.
+    About 4·√keys queries, and not under 64, were the best compromise for 64, 256 and 1024 keys.
     """
     split = is_causal or queries * keys * size > GROUP
-    pieces = math.ceil(queries / (4 * math.sqrt(max(keys, 16)))) if split else 1
+    pieces = math.ceil(queries / max(64, 4 * math.sqrt(keys))) if split else 1
     edges = [queries * n // pieces for n in range(pieces + 1)] if queries else []
     spare = keys - queries
     return [(i, j, max(0, j + spare) if is_causal else keys) for i, j in itertools.pairwise(edges)]

@@ -7,7 +7,8 @@ import numpy as np
 from ...buffers import empty
 
 Gradients = tuple[Any, Any, Any]  # arrays, None where a gradient is not needed
-CHUNK = 32768  # elements of one pass of a long chain, whose arrays together stay in a core's second-level cache
+CHUNK = 131072  # elements of one pass of a long chain: enough that NumPy's cost per call and the handing over of the
+# interpreter between threads hardly count, few enough to stay in cache
 ROWS = 65536  # elements of the rows that are worked on together, where two or three arrays are
 
 Scalars = tuple[np.ndarray, ...]
@@ -53,6 +54,13 @@ def packed(x):
     copy = empty(x.shape, x.dtype)
     np.copyto(copy, x)
     return copy
+
+
+def chunks(start, stop):
+    """Slices from start to stop, equally long and of `CHUNK` elements at most, but for the last."""
+    pieces = -(-(stop - start) // CHUNK)
+    length = -(-(stop - start) // max(1, pieces))
+    return [slice(i, min(i + length, stop)) for i in range(start, stop, max(1, length))]
 
 
 def row_slices(count, width):

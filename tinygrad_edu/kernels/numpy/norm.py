@@ -1,17 +1,26 @@
 """Layer normalisation over the last axes."""
 
+import functools
 import math
 
 import numpy as np
 
 from ...buffers import empty
-from .common import Gradients, ones, row_slices, viewed
+from .common import Gradients, ones, row_slices, scalars, viewed
 
 
 def _flat(x, axes_count):
     """x as rows [N, D], D the product of the last `axes_count` lengths."""
     split = x.ndim - axes_count
     return viewed(x, (math.prod(x.shape[:split]), math.prod(x.shape[split:])))
+
+
+@functools.lru_cache(maxsize=32)
+def _row(width, eps, dtype):
+    """1/D in a vector [D], and two numbers for 1/√(Σ c²/D + eps) = √D / √(Σ c² + D·eps); shared, so read-only."""
+    average = np.full(width, 1 / width, dtype)
+    average.flags.writeable = False
+    return average, *scalars(dtype, width * eps, math.sqrt(width))
 
 
 def layer_norm(
@@ -36,7 +45,7 @@ def layer_norm(
     y = empty((count, width), x.dtype)
     mean, rstd = np.empty(count, x.dtype), np.empty(count, x.dtype)
     if width:
-        average = np.full(width, 1 / width, x.dtype)
+        average, floor, root = _row(width, eps, x.dtype)
         scale = None if weight is None else weight.reshape(-1)
         shift = None if bias is None else bias.reshape(-1)
         for part in row_slices(count, width):
@@ -44,10 +53,9 @@ def layer_norm(
             np.matmul(rows[part], average, out=m)
             np.subtract(rows[part], m[:, None], out=z)
             np.vecdot(z, z, out=r)
-            r *= 1 / width
-            r += eps
+            r += floor
             np.sqrt(r, out=r)
-            np.reciprocal(r, out=r)
+            np.divide(root, r, out=r)
             z *= r[:, None]
             if scale is not None:
                 z *= scale
@@ -78,8 +86,8 @@ def layer_norm_backward(
     dweight = np.zeros(width, g.dtype) if need[1] else None
     dbias = np.matmul(ones(count, g.dtype), gradients) if need[2] else None
     if count and width and (need[0] or need[1]):
-        scale = np.ones(width, g.dtype) if weight is None else weight.reshape(-1)
-        average = scale * (1 / width)
+        scale = ones(width, g.dtype) if weight is None else weight.reshape(-1)
+        average = scale * _row(width, 0.0, g.dtype)[0]
         parts = row_slices(count, width)
         centred, product = empty((2, parts[0].stop, width), g.dtype)
         for part in parts:

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...buffers import empty
 from .. import crew
-from .common import CHUNK, packed, scalars
+from .common import chunks, packed, scalars
 
 _SAFE = (1e-24, 1e24)  # a sum of squares of a chunk outside it is taken again in float64
 
@@ -52,9 +52,9 @@ def adamw(
     )
 
     def update(start, stop):
-        scratch = empty((CHUNK,), param.dtype)
-        for i in range(start, stop, CHUNK):
-            part = slice(i, min(i + CHUNK, stop))
+        parts = chunks(start, stop)
+        scratch = empty((parts[0].stop - start if parts else 0,), param.dtype)
+        for part in parts:
             p, g, m, v = param[part], grad[part], exp_avg[part], exp_avg_sq[part]
             x = scratch[: p.size]
             np.multiply(g, g1, out=x)
@@ -87,8 +87,8 @@ def sum_of_squares(x: np.ndarray) -> float:
     flat = packed(x).reshape(-1)
     total, (low, high) = 0.0, _SAFE
     with np.errstate(over="ignore", invalid="ignore"):
-        for i in range(0, flat.size, CHUNK):
-            part = flat[i : i + CHUNK]
+        for at in chunks(0, flat.size):
+            part = flat[at]
             square = float(np.dot(part, part))
             if not low < square < high:
                 wide = part.astype(np.float64)
