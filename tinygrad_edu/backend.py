@@ -36,7 +36,7 @@ class Device(str):
         return self.partition(":")[0]
 
     @property
-    def index(self) -> Any:  # type: ignore[override]
+    def index(self) -> Any:
         """The number of the device, None where the name has none."""
         number = self.partition(":")[2]
         return int(number) if number else None

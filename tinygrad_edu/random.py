@@ -26,7 +26,7 @@ class Generator:
     True
     """
 
-    def __init__(self, seed: int = 0, device: Any = None) -> None:
+    def __init__(self, seed: int | str = 0, device: Any = None) -> None:
         if isinstance(seed, str):  # Generator("cpu"), as PyTorch takes it: draws are the same on every device
             seed = 0
         self.manual_seed(seed)

@@ -8,14 +8,17 @@ from typing import Any
 from tinygrad_edu import backend, reverse
 from tinygrad_edu.methods.changes import Changes
 from tinygrad_edu.methods.common import axis_of
-from tinygrad_edu.methods.elementwise import Elementwise
+from tinygrad_edu.methods.conversions import Conversions
+from tinygrad_edu.methods.names import Named
+from tinygrad_edu.methods.picks import Picks
+from tinygrad_edu.methods.products import Products
 from tinygrad_edu.methods.reductions import Reductions
 from tinygrad_edu.methods.shapes import Shapes
 from tinygrad_edu.ops import shape
 from tinygrad_edu.tape import Record, Variable, wrap
 
 
-class Tensor(Elementwise, Reductions, Shapes, Changes):
+class Tensor(Named, Products, Reductions, Shapes, Picks, Conversions, Changes):
     """An array with a tape: ops on it are recorded, `backward()` walks them back and fills `.grad` of the leaves.
 
     Args:

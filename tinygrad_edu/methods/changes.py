@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from tinygrad_edu import backend, random
 from tinygrad_edu.methods.common import axis_of, binary, check_broadcast, index_of, operand
+from tinygrad_edu.methods.picks import added_at, grid_of
+from tinygrad_edu.methods.shapes import triangle
 from tinygrad_edu.modes import thread
-from tinygrad_edu.ops import arithmetic, choice, curve, index
+from tinygrad_edu.ops import arithmetic, choice, curve
+from tinygrad_edu.ops import index as pick
 from tinygrad_edu.tape import Variable, wrap
 
 if TYPE_CHECKING:
@@ -49,7 +52,7 @@ class Changes(Variable, result=False):
 
     def _overwrite(self, what: str, value: Any) -> Tensor:
         if thread.mode.grad and (self.requires_grad or (isinstance(value, Variable) and value.requires_grad)):
-            return self._change(what, index.SetItem, value, index=...)
+            return self._change(what, pick.SetItem, value, index=...)
         self._may_change(what, False)
         self.array[...] = value.array if isinstance(value, Variable) else value
         self._version[0] += 1
@@ -85,7 +88,7 @@ class Changes(Variable, result=False):
                 raise ValueError(
                     "x[index] = v: the index names an element twice, so which value it gets is not defined"
                 )
-            self._change("x[...] = v", index.SetItem, value, index=place)
+            self._change("x[...] = v", pick.SetItem, value, index=place)
             return
         self._may_change("x[...] = v", False)
         try:
@@ -154,6 +157,45 @@ class Changes(Variable, result=False):
         """x ← max(x, 0)."""
         return self._change("relu_", curve.Relu)
 
+    def sigmoid_(self) -> Tensor:
+        """x ← 1 / (1 + exp(−x))."""
+        return self._change("sigmoid_", curve.Sigmoid)
+
+    def tanh_(self) -> Tensor:
+        """x ← tanh x."""
+        return self._change("tanh_", curve.Tanh)
+
+    def log_(self) -> Tensor:
+        """x ← ln x."""
+        return self._change("log_", arithmetic.Log)
+
+    def abs_(self) -> Tensor:
+        """x ← |x|."""
+        return self._change("abs_", arithmetic.Abs)
+
+    def pow_(self, exponent: Any) -> Tensor:
+        """x ← x^exponent."""
+        return self._change("pow_", arithmetic.Pow, exponent)
+
+    def clamp_min_(self, min: Any) -> Tensor:
+        """x ← x, but not below `min`."""
+        return self.clamp_(min=min)
+
+    def clamp_max_(self, max: Any) -> Tensor:
+        """x ← x, but not above `max`."""
+        return self.clamp_(max=max)
+
+    def floor_(self) -> Tensor:
+        """x ← the largest integer not above x."""
+        return self._change("floor_", arithmetic.Floor)
+
+    def round_(self, decimals: int = 0) -> Tensor:
+        """x ← x rounded to `decimals` decimals, halves to even."""
+        return self._change("round_", arithmetic.Round, decimals=decimals)
+
+    clip_ = clamp_
+    subtract_, multiply_, divide_ = sub_, mul_, div_
+
     def copy_(self, source: Any) -> Tensor:
         """x ← source, broadcast and converted."""
         source = operand(source, self).to(self.array.dtype, device=backend.device_of(self.array))
@@ -176,12 +218,60 @@ class Changes(Variable, result=False):
         check_broadcast(mask.array.shape, self.array.shape, "masked_fill_: mask")
         return self._change("masked_fill_", choice.MaskedFill, mask, value=value)
 
-    def scatter_add_(self, dim: int, index_: Any, src: Any) -> Tensor:
+    def scatter_add_(self, dim: int, index: Any, src: Any) -> Tensor:
         """x ← x with src[..., i, ...] added at [..., index[..., i, ...], ...] along `dim`."""
-        axis, at, source = axis_of(self, dim, "scatter_add_"), operand(index_, self), operand(src, self)
+        axis, at, source = axis_of(self, dim, "scatter_add_"), operand(index, self), operand(src, self)
         backend.check_ids(at.array, self.array.shape[axis], "scatter_add_")
-        spread = index.ScatterAdd(source, at, axis=axis, shape=self.array.shape)
+        spread = pick.ScatterAdd(source, at, axis=axis, shape=self.array.shape)
         return self._change("scatter_add_", arithmetic.Add, spread)
+
+    def scatter_(self, dim: int, index: Any, src: Any = None, value: Any = None) -> Tensor:
+        """x ← x with src[..., i, ...] (or the number `value`) at [..., index[..., i, ...], ...] along `dim`."""
+        axis, at = axis_of(self, dim, "scatter_"), operand(index, self)
+        backend.check_ids(at.array, self.array.shape[axis], "scatter_")
+        given = operand(src if value is None else value, self)
+        if given.array.ndim:
+            given = given[tuple(slice(n) for n in at.array.shape)]
+        if given.array.dtype != self.array.dtype:
+            given = choice.Cast(given, dtype=self.array.dtype)
+        self[grid_of(at.array, axis)] = given
+        return self  # type: ignore[return-value]
+
+    def index_add_(self, dim: int, index: Any, source: Any, alpha: float = 1) -> Tensor:
+        """x ← x with alpha · source[..., i, ...] added at [..., index[i], ...] along `dim`."""
+        return self._change("index_add_", arithmetic.Add, added_at(self, dim, index, source, alpha, "index_add_"))
+
+    def index_copy_(self, dim: int, index: Any, source: Any) -> Tensor:
+        """x ← x with source[..., i, ...] at [..., index[i], ...] along `dim`; `index` is a vector."""
+        axis, at = axis_of(self, dim, "index_copy_"), operand(index, self).array
+        backend.check_ids(at, self.array.shape[axis], "index_copy_")
+        self[(*(slice(None),) * axis, at)] = source
+        return self  # type: ignore[return-value]
+
+    def index_fill_(self, dim: int, index: Any, value: float) -> Tensor:
+        """x ← x with the number `value` at [..., index[i], ...] along `dim`; `index` is a vector."""
+        return self.index_copy_(dim, index, value)
+
+    def tril_(self, diagonal: int = 0) -> Tensor:
+        """x ← its lower triangle, 0 above `diagonal`."""
+        return self.masked_fill_(~triangle(self, diagonal, "tril_"), 0)
+
+    def triu_(self, diagonal: int = 0) -> Tensor:
+        """x ← its upper triangle, 0 below `diagonal`."""
+        return self.masked_fill_(triangle(self, diagonal - 1, "triu_"), 0)
+
+    def fill_diagonal_(self, fill_value: float) -> Tensor:
+        """x ← x with the number `fill_value` on the diagonal of a matrix."""
+        if self.array.ndim != 2:
+            raise ValueError(f"fill_diagonal_: needs a matrix, got shape {self.array.shape}")
+        along = backend.module_of(self.array).arange(min(self.array.shape))
+        self[along, along] = fill_value
+        return self  # type: ignore[return-value]
+
+    def detach_(self) -> Tensor:
+        """Forget how this was made: no gradient goes back through it any more."""
+        self.record, self.index, self.requires_grad = None, 0, False
+        return self  # type: ignore[return-value]
 
     def normal_(self, mean: float = 0.0, std: float = 1.0, generator: random.Generator | None = None) -> Tensor:
         """x ← draws from the normal distribution."""
@@ -194,6 +284,17 @@ class Changes(Variable, result=False):
     def bernoulli_(self, p: float = 0.5, generator: random.Generator | None = None) -> Tensor:
         """x ← 1 with probability `p`, else 0."""
         return self._draw("bernoulli_", generator, lambda r: r.random(self.array.shape) < p)
+
+    def exponential_(self, lambd: float = 1.0, generator: random.Generator | None = None) -> Tensor:
+        """x ← draws from the exponential distribution with mean 1 / lambd."""
+        return self._draw("exponential_", generator, lambda r: r.standard_exponential(self.array.shape) / lambd)
+
+    def random_(self, from_: int = 0, to: int | None = None, generator: random.Generator | None = None) -> Tensor:
+        """x ← integers from `from_` up to `to` − 1; with one argument from 0 up to it."""
+        low, high = (0, from_) if to is None else (from_, to)
+        if high <= low:
+            raise ValueError(f"random_: there is no integer from {low} up to {high - 1}; give random_(from_, to)")
+        return self._draw("random_", generator, lambda r: r.integers(low, high, self.array.shape))
 
     def _draw(self, what: str, generator: random.Generator | None, draw: Any) -> Tensor:
         self._may_change(what, thread.mode.grad and self.requires_grad)

@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from tinygrad_edu import backend
 from tinygrad_edu.tape import Op, Variable, wrap
 
 Dims = int | Sequence[int] | None
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class ValuesIndices(NamedTuple):
+    """What `max`, `min`, `sort`, `topk` and `median` find along an axis: the elements, and where they stand."""
+
+    values: Any
+    indices: Any
+
+
+def numpy_names(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, which also understands NumPy's `axis` and `keepdims` for `dim` and `keepdim`."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if kwargs:
+            if "axis" in kwargs:
+                kwargs["dim"] = kwargs.pop("axis")
+            if "keepdims" in kwargs:
+                kwargs["keepdim"] = kwargs.pop("keepdims")
+        return function(*args, **kwargs)
+
+    return call
 
 
 def operand(x: Any, like: Variable) -> Any:
@@ -98,9 +123,12 @@ def index_of(key: Any) -> Any:
     """What stands in x[...], with arrays copied: a later change of the caller's must not change the derivative."""
 
     def plain(part: Any) -> Any:
+        if isinstance(part, slice):
+            ends = (part.start, part.stop, part.step)
+            return slice(*(e if e is None else e.__index__() for e in ends))
         if isinstance(part, Variable):
             part = part.array
-        elif isinstance(part, list):
+        elif isinstance(part, list | range):
             part = backend.new_array(part)
         if backend.is_array(part):
             if part.dtype.kind not in "iub":

@@ -8,7 +8,7 @@ from tinygrad_edu import backend
 from tinygrad_edu.methods.common import binary, check_broadcast, operand
 from tinygrad_edu.methods.products import matmul
 from tinygrad_edu.ops import arithmetic, choice, curve
-from tinygrad_edu.tape import Variable
+from tinygrad_edu.tape import Variable, wrap
 
 if TYPE_CHECKING:
     from tinygrad_edu.tensor import Tensor
@@ -51,6 +51,12 @@ class Elementwise(Variable, result=False):
     def __mod__(self, other: Any) -> Tensor:
         return binary(arithmetic.Remainder, self, other)
 
+    def __rfloordiv__(self, other: Any) -> Tensor:
+        return binary(arithmetic.FloorDivide, other, self)
+
+    def __rmod__(self, other: Any) -> Tensor:
+        return binary(arithmetic.Remainder, other, self)
+
     def __pow__(self, exponent: Any) -> Tensor:
         if isinstance(exponent, Variable | list | tuple) or backend.is_array(exponent):
             return binary(arithmetic.Pow, self, exponent)
@@ -59,7 +65,7 @@ class Elementwise(Variable, result=False):
             return NotImplemented
         x: Any = self
         if self.array.dtype.kind != "f" and (isinstance(exponent, float) or exponent < 0):
-            x = choice.Cast(self, dtype=backend.float32)
+            x = choice.Cast(self, dtype=backend.default_dtype())
         return arithmetic.PowNumber(x, exponent=exponent)
 
     def __rpow__(self, base: Any) -> Tensor:
@@ -120,9 +126,15 @@ class Elementwise(Variable, result=False):
 
     def _logic(self, op: Any, other: Any, what: str) -> Tensor:
         other = operand(other, self)
-        if self.array.dtype.kind != "b" or other.array.dtype.kind != "b":
-            raise TypeError(f"{what}: both sides must be boolean, got {self.array.dtype} and {other.array.dtype}")
-        return binary(op, self, other)
+        kinds = self.array.dtype.kind + other.array.dtype.kind
+        if kinds == "bb":
+            return binary(op, self, other)
+        if "f" in kinds:
+            raise TypeError(
+                f"{what}: both sides must be boolean or integer, got {self.array.dtype} and {other.array.dtype}"
+            )
+        a, b = self.array, other.array
+        return wrap(self.result, a & b if what == "&" else a | b if what == "|" else a ^ b)  # bit by bit
 
     # The same by name
 
@@ -292,7 +304,7 @@ class Elementwise(Variable, result=False):
             return x if max is None else binary(arithmetic.Minimum, x, max)
         kinds = {type(bound) for bound in (min, max) if bound is not None}
         if float in kinds and self.array.dtype.kind != "f":
-            return arithmetic.Clamp(choice.Cast(self, dtype=backend.float32), low=min, high=max)
+            return arithmetic.Clamp(choice.Cast(self, dtype=backend.default_dtype()), low=min, high=max)
         return arithmetic.Clamp(self, low=min, high=max)
 
     clip = clamp

@@ -92,6 +92,60 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     return matrix.Einsum(*xs, equation=",".join(terms) + "->" + result)
 
 
+class Products(Variable, result=False):
+    """Methods of Tensor that multiply and sum."""
+
+    __slots__ = ()
+
+    def matmul(self, other: Any) -> Tensor:
+        """The matrix product, leading axes broadcast; see `tinygrad_edu.matmul`."""
+        return matmul(self, other)
+
+    def mm(self, mat2: Any) -> Tensor:
+        """The product of two matrices."""
+        return _product(self, mat2, (2, 2), "mm")
+
+    def bmm(self, mat2: Any) -> Tensor:
+        """The products of two batches of matrices, [B, n, m] and [B, m, k] to [B, n, k]."""
+        return _product(self, mat2, (3, 3), "bmm")
+
+    def mv(self, vec: Any) -> Tensor:
+        """The product of a matrix and a vector."""
+        return _product(self, vec, (2, 1), "mv")
+
+    def dot(self, tensor: Any) -> Tensor:
+        """Σ x_i · y_i of two vectors."""
+        return _product(self, tensor, (1, 1), "dot")
+
+    def outer(self, vec2: Any) -> Tensor:
+        """out_ij = x_i · y_j of two vectors."""
+        return outer(self, vec2)
+
+    def addmm(self, mat1: Any, mat2: Any, beta: float = 1, alpha: float = 1) -> Tensor:
+        """beta · x + alpha · mat1·mat2."""
+        product = _product(mat1, mat2, (2, 2), "addmm")
+        return _scaled(self, beta) + _scaled(product, alpha)
+
+    def baddbmm(self, batch1: Any, batch2: Any, beta: float = 1, alpha: float = 1) -> Tensor:
+        """beta · x + alpha · batch1·batch2, batches of matrices."""
+        product = _product(batch1, batch2, (3, 3), "baddbmm")
+        return _scaled(self, beta) + _scaled(product, alpha)
+
+
+def _scaled(x: Any, factor: float) -> Any:
+    return x if factor == 1 else x * factor
+
+
+def _product(x: Any, y: Any, axes: tuple[int, int], what: str) -> Any:
+    x, y = _tensors([x, y], what)
+    a, b = x.array.shape, y.array.shape
+    if (len(a), len(b)) != axes or (len(a) == 3 and a[0] != b[0]):
+        raise ValueError(
+            f"{what}: {a} and {b} do not fit; it takes {axes[0]} and {axes[1]} axes, use matmul for others"
+        )
+    return matmul(x, y)
+
+
 def _spelled(equation: str, ndims: list[int]) -> tuple[list[str], str]:
     """The letters of every input and of the result, "..." written out."""
     left, arrow, right = equation.partition("->")

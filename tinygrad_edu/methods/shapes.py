@@ -1,4 +1,4 @@
-"""Methods that arrange elements anew or pick some: shapes, axes, pieces, indices, dtypes and devices."""
+"""Methods that arrange elements anew: shapes, axes, pieces, triangles."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tinygrad_edu.methods.common import (
     check_broadcast,
     count_of,
     full_shape,
-    index_of,
     integers,
-    operand,
+    numpy_names,
 )
-from tinygrad_edu.ops import arithmetic, choice, index, shape
+from tinygrad_edu.ops import choice, shape
+from tinygrad_edu.ops import index as pick
 from tinygrad_edu.tape import Variable
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ class Shapes(Variable, result=False):
         return shape.Reshape(self, shape=full_shape(self, integers(shape_), "reshape"))
 
     def view(self, *shape_: Any) -> Tensor:
-        """`reshape`, or with a dtype, `to`. Unlike PyTorch's it copies where the memory allows no view."""
-        if len(shape_) == 1 and isinstance(shape_[0], type(backend.float32)):
-            return self.to(shape_[0])
+        """`reshape`. Unlike PyTorch's it copies where the memory allows no view."""
+        if len(shape_) == 1 and not isinstance(shape_[0], int | tuple | list) and not hasattr(shape_[0], "__index__"):
+            raise TypeError(f"view: lengths are integers, got {shape_[0]!r}; .to(dtype) converts")
         return shape.Reshape(self, shape=full_shape(self, integers(shape_), "view"))
 
     def view_as(self, other: Variable) -> Tensor:
@@ -65,11 +65,13 @@ class Shapes(Variable, result=False):
         whole = [lengths[axis] // known if n == -1 and known else n for n in sizes]  # also where another axis has 0
         return self.reshape((*lengths[:axis], *whole, *lengths[axis + 1 :]))
 
+    @numpy_names
     def unsqueeze(self, dim: int) -> Tensor:
         """A new axis of 1 at `dim`."""
         at = axis_of(self, dim, "unsqueeze", extra=1)
         return shape.Reshape(self, shape=(*self.array.shape[:at], 1, *self.array.shape[at:]))
 
+    @numpy_names
     def squeeze(self, dim: Dims = None) -> Tensor:
         """Without the axes of 1, or without those among `dim`."""
         axes = axes_of(self, dim, "squeeze")
@@ -88,12 +90,18 @@ class Shapes(Variable, result=False):
             raise ValueError(f"permute: {integers(dims)} does not name each of the {self.array.ndim} axes once")
         return shape.Permute(self, axes=axes)
 
-    def movedim(self, source: int, destination: int) -> Tensor:
-        """One axis moved to another place, the others in order."""
-        start, end = axis_of(self, source, "movedim"), axis_of(self, destination, "movedim")
-        axes = [i for i in range(self.array.ndim) if i != start]
-        axes.insert(end, start)
+    def movedim(self, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+        """One axis, or several, moved to other places, the others in order."""
+        starts = [axis_of(self, d, "movedim") for d in integers((source,))]
+        ends = [axis_of(self, d, "movedim") for d in integers((destination,))]
+        if len(starts) != len(ends) or len({*starts}) != len(starts) or len({*ends}) != len(ends):
+            raise ValueError(f"movedim: {source} and {destination} must name equally many axes, each once")
+        axes = [i for i in range(self.array.ndim) if i not in starts]
+        for end, start in sorted(zip(ends, starts)):
+            axes.insert(end, start)
         return shape.Permute(self, axes=tuple(axes))
+
+    moveaxis = movedim
 
     def t(self) -> Tensor:
         """A matrix transposed; vectors and numbers stay."""
@@ -137,6 +145,7 @@ class Shapes(Variable, result=False):
         spread = shape.Expand(apart, shape=tuple(k for r, n in zip(times, full) for k in (r, n)))
         return shape.Reshape(spread, shape=tuple(r * n for r, n in zip(times, full)))
 
+    @numpy_names
     def repeat_interleave(self, repeats: Any, dim: int | None = None) -> Tensor:
         """Every element `repeats` times, one behind the other, along `dim`, or flattened."""
         x: Any = self if dim is not None else self.reshape(-1)
@@ -144,9 +153,22 @@ class Shapes(Variable, result=False):
         xp = backend.module_of(self.array)
         times = repeats.array if isinstance(repeats, Variable) else repeats
         at = xp.repeat(xp.arange(x.array.shape[axis]), times)
-        return index.GetItem(x, index=(*(slice(None),) * axis, at))
+        return pick.GetItem(x, index=(*(slice(None),) * axis, at))
 
-    def contiguous(self) -> Tensor:
+    def ravel(self) -> Tensor:
+        """All elements as a vector, row by row."""
+        return shape.Reshape(self, shape=(self.array.size,))
+
+    def broadcast_to(self, shape: Any) -> Tensor:
+        """`expand`."""
+        return self.expand(shape)
+
+    def tile(self, *dims: Any) -> Tensor:
+        """`repeat`; where there are fewer numbers than axes, the first axes stay."""
+        times = integers(dims)
+        return self.repeat((1,) * (self.array.ndim - len(times)) + times)
+
+    def contiguous(self, memory_format: Any = None) -> Tensor:
         """Itself, or a copy with rows in order where its memory is not."""
         return self if self.array.flags.c_contiguous else shape.Clone(self)  # type: ignore[return-value]
 
@@ -154,6 +176,7 @@ class Shapes(Variable, result=False):
         """Whether the rows lie in memory in order."""
         return bool(self.array.flags.c_contiguous)
 
+    @numpy_names
     def split(self, split_size: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
         """Pieces along `dim`: each of `split_size`, the last shorter, or of the lengths given."""
         axis = axis_of(self, dim, "split")
@@ -168,6 +191,7 @@ class Shapes(Variable, result=False):
                 raise ValueError(f"split: lengths {sizes} do not add up to {n}, the length of axis {dim}")
         return shape.Split(self, sizes=tuple(sizes), axis=axis)
 
+    @numpy_names
     def chunk(self, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
         """At most `chunks` pieces of equal length along `dim`, the last one shorter if need be."""
         if chunks < 1:
@@ -175,6 +199,7 @@ class Shapes(Variable, result=False):
         n = self.array.shape[axis_of(self, dim, "chunk")]
         return self.split(-(-n // chunks) if n else [0] * chunks, dim)
 
+    @numpy_names
     def unbind(self, dim: int = 0) -> tuple[Tensor, ...]:
         """The slices along `dim`, without that axis."""
         return shape.Unbind(self, axis=axis_of(self, dim, "unbind"))
@@ -190,12 +215,14 @@ class Shapes(Variable, result=False):
 
     def select(self, dim: int, index: int) -> Tensor:
         """Element `index` along `dim`, without that axis."""
-        return self[(*(slice(None),) * axis_of(self, dim, "select"), index)]
+        return pick.GetItem(self, index=(*(slice(None),) * axis_of(self, dim, "select"), index.__index__()))
 
+    @numpy_names
     def flip(self, *dims: Any) -> Tensor:
         """From back to front along `dims`."""
         return shape.Flip(self, axes=axes_of(self, integers(dims), "flip"))
 
+    @numpy_names
     def roll(self, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
         """Moved on by `shifts` along `dims`, what leaves at the end comes in at the start; flattened without `dims`."""
         if dims is None:
@@ -208,114 +235,15 @@ class Shapes(Variable, result=False):
 
     def tril(self, diagonal: int = 0) -> Tensor:
         """The lower triangle of the last two axes, 0 above `diagonal`."""
-        return self._triangle(diagonal, "tril")
+        return choice.MaskedFill(self, ~triangle(self, diagonal, "tril"), value=0)
 
     def triu(self, diagonal: int = 0) -> Tensor:
         """The upper triangle of the last two axes, 0 below `diagonal`."""
-        return self._triangle(diagonal, "triu")
+        return choice.MaskedFill(self, triangle(self, diagonal - 1, "triu"), value=0)
 
-    def _triangle(self, diagonal: int, what: str) -> Tensor:
-        if self.array.ndim < 2:
-            raise ValueError(f"{what}: needs two axes, got shape {self.array.shape}")
-        upper = what == "triu"
-        lower = backend.module_of(self.array).tri(*self.array.shape[-2:], diagonal - upper, dtype=bool)
-        return choice.MaskedFill(self, lower if upper else ~lower, value=0)
 
-    # Elements by index
-
-    def __getitem__(self, key: Any) -> Tensor:
-        return index.GetItem(self, index=index_of(key))
-
-    def gather(self, dim: int, index_: Any) -> Tensor:
-        """out[..., i, ...] = x[..., index[..., i, ...], ...] along `dim`; the other lengths are the index's."""
-        axis, at = self._along(dim, index_, "gather")
-        if any(k > n for i, (k, n) in enumerate(zip(at.array.shape, self.array.shape)) if i != axis):
-            raise ValueError(f"gather: index {at.array.shape} is longer than {self.array.shape} beside dim {dim}")
-        cut: Any = self
-        if any(k != n for i, (k, n) in enumerate(zip(at.array.shape, self.array.shape)) if i != axis):
-            cut = self[tuple(slice(None) if i == axis else slice(k) for i, k in enumerate(at.array.shape))]
-        return index.Gather(cut, at, axis=axis)
-
-    take_along_dim = gather
-
-    def scatter_add(self, dim: int, index_: Any, src: Any) -> Tensor:
-        """x with src[..., i, ...] added at [..., index[..., i, ...], ...] along `dim`."""
-        axis, at = self._along(dim, index_, "scatter_add")
-        source = operand(src, self)
-        if source.array.shape != at.array.shape:
-            raise ValueError(f"scatter_add: src {source.array.shape} and index {at.array.shape} must have one shape")
-        return arithmetic.Add(self, index.ScatterAdd(source, at, axis=axis, shape=self.array.shape))
-
-    def _along(self, dim: int, index_: Any, what: str) -> tuple[int, Any]:
-        axis, at = axis_of(self, dim, what), operand(index_, self)
-        if at.array.ndim != self.array.ndim:
-            raise ValueError(
-                f"{what}: index needs {self.array.ndim} axes like the input, it has shape {at.array.shape}"
-            )
-        backend.check_ids(at.array, self.array.shape[axis], what)
-        return axis, at
-
-    def index_select(self, dim: int, index_: Any) -> Tensor:
-        """The elements `index`, a vector, along `dim`."""
-        axis, at = axis_of(self, dim, "index_select"), operand(index_, self).array
-        backend.check_ids(at, self.array.shape[axis], "index_select")
-        return index.GetItem(self, index=(*(slice(None),) * axis, at.reshape(-1).copy()))
-
-    def masked_select(self, mask: Any) -> Tensor:
-        """The elements where the boolean `mask` is true, as a vector."""
-        return self[operand(mask, self)]
-
-    # Dtypes and devices
-
-    def to(self, *args: Any, dtype: Any = None, device: str | None = None, **_: Any) -> Tensor:
-        """As another dtype or on another device, given by position or by name; itself where nothing changes."""
-        for value in args:
-            if isinstance(value, str) and value.partition(":")[0] in ("cpu", "cuda"):
-                device = value
-            elif isinstance(value, Variable):
-                dtype, device = value.array.dtype, backend.device_of(value.array)
-            elif not isinstance(value, bool):
-                dtype = value
-        x: Any = self
-        here = backend.device_of(self.array)
-        if dtype is not None and backend.dtype_of(dtype) != self.array.dtype:
-            x = choice.Cast(x, dtype=backend.dtype_of(dtype))
-        if device is not None and backend.check_device(device) != here:
-            x = shape.Transfer(x, device=backend.check_device(device), source=here)
-        return x
-
-    def type_as(self, other: Variable) -> Tensor:
-        """In the dtype of `other`."""
-        return self.to(other.array.dtype)
-
-    def float(self) -> Tensor:
-        """As float32."""
-        return self.to(backend.float32)
-
-    def double(self) -> Tensor:
-        """As float64."""
-        return self.to(backend.float64)
-
-    def half(self) -> Tensor:
-        """As float16."""
-        return self.to(backend.float16)
-
-    def long(self) -> Tensor:
-        """As int64."""
-        return self.to(backend.int64)
-
-    def int(self) -> Tensor:
-        """As int32."""
-        return self.to(backend.int32)
-
-    def bool(self) -> Tensor:
-        """Whether each element is not 0."""
-        return self.to(backend.bool_)
-
-    def cpu(self) -> Tensor:
-        """On the CPU."""
-        return self.to("cpu")
-
-    def cuda(self) -> Tensor:
-        """On the first GPU."""
-        return self.to("cuda")
+def triangle(x: Variable, diagonal: int, what: str) -> Any:
+    """[n, m], True on and below `diagonal` of the last two axes of `x`."""
+    if x.array.ndim < 2:
+        raise ValueError(f"{what}: needs two axes, got shape {x.array.shape}")
+    return backend.module_of(x.array).tri(*x.array.shape[-2:], diagonal, dtype=bool)
