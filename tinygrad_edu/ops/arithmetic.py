@@ -102,7 +102,7 @@ class Pow(Op):
 
 
 class PowNumber(Op):
-    """{out} = {x}^{exponent}, a number"""
+    """{out} = {x}^{exponent}; the exponent is a number"""
 
     def forward(x, *, exponent):
         if exponent == 2:
