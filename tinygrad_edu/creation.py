@@ -39,12 +39,16 @@ def from_numpy(array: np.ndarray) -> Tensor:
 
 
 def _made(array: Any, dtype: Any, device: str | None, requires_grad: bool) -> Tensor:
-    """A Tensor around a fresh float64 or int64 array, as float32 or int64 unless a dtype is asked for."""
-    target = (
-        backend.dtype_of(dtype) if dtype is not None else backend.float32 if array.dtype.kind == "f" else array.dtype
-    )
+    """A Tensor around a fresh float64 or int64 array, in the default dtype or int64 unless a dtype is asked for."""
+    floating = array.dtype.kind == "f"
+    target = backend.dtype_of(dtype) if dtype is not None else backend.default_dtype() if floating else array.dtype
     t = wrap(Tensor, backend.to_device(array.astype(target, copy=False), device or "cpu"))
     return t.requires_grad_() if requires_grad else t
+
+
+def _shape(sizes: tuple[Any, ...], size: Any) -> tuple[int, ...]:
+    """A shape given as lengths, as one sequence, or by the name `size`."""
+    return integers(sizes if size is None else (size,))
 
 
 def full(
@@ -63,29 +67,35 @@ def full(
     return _made(np.full(sizes, fill_value), dtype, device, requires_grad)
 
 
-def zeros(*size: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+def zeros(
+    *sizes: Any, size: Any = None, dtype: Any = None, device: str | None = None, requires_grad: bool = False
+) -> Tensor:
     """A tensor of zeros, float32 unless `dtype` says otherwise."""
-    return full(integers(size), 0.0, dtype, device, requires_grad)
+    return full(_shape(sizes, size), 0.0, dtype, device, requires_grad)
 
 
-def ones(*size: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+def ones(
+    *sizes: Any, size: Any = None, dtype: Any = None, device: str | None = None, requires_grad: bool = False
+) -> Tensor:
     """A tensor of ones, float32 unless `dtype` says otherwise."""
-    return full(integers(size), 1.0, dtype, device, requires_grad)
+    return full(_shape(sizes, size), 1.0, dtype, device, requires_grad)
 
 
-def empty(*size: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+def empty(
+    *sizes: Any, size: Any = None, dtype: Any = None, device: str | None = None, requires_grad: bool = False
+) -> Tensor:
     """A tensor to be filled; its values are zeros, so that what was forgotten shows the same in every run."""
-    return zeros(*size, dtype=dtype, device=device, requires_grad=requires_grad)
+    return zeros(*sizes, size=size, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
-def zeros_like(input: Tensor, dtype: Any = None, device: str | None = None) -> Tensor:
+def zeros_like(input: Tensor, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
     """Zeros in the shape, dtype and on the device of `input`."""
-    return full(input.shape, 0.0, dtype or input.dtype, device or input.device)
+    return full(input.shape, 0.0, dtype or input.dtype, device or input.device, requires_grad)
 
 
-def ones_like(input: Tensor, dtype: Any = None, device: str | None = None) -> Tensor:
+def ones_like(input: Tensor, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
     """Ones in the shape, dtype and on the device of `input`."""
-    return full(input.shape, 1.0, dtype or input.dtype, device or input.device)
+    return full(input.shape, 1.0, dtype or input.dtype, device or input.device, requires_grad)
 
 
 def full_like(input: Tensor, fill_value: float, dtype: Any = None, device: str | None = None) -> Tensor:
@@ -102,19 +112,45 @@ def eye(n: int, m: int | None = None, dtype: Any = None, device: str | None = No
 
 
 def arange(
-    start: float, end: float | None = None, step: float = 1, dtype: Any = None, device: str | None = None
+    start: float = 0,
+    end: float | None = None,
+    step: float = 1,
+    dtype: Any = None,
+    device: str | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
-    """start, start + step, ... below `end`; with one argument from 0. Integers give int64, else float32.
+    """start, start + step, ... below `end`; with one argument from 0. Integers give int64, else the default dtype.
 
     >>> arange(3)
     tensor([0, 1, 2])
     """
-    return _made(np.arange(start, step=step) if end is None else np.arange(start, end, step), dtype, device, False)
+    numbers: list[Any] = [v.item() if isinstance(v, Tensor) else v for v in (start, end, step)]
+    first, last, by = numbers if end is not None else (0, *numbers[::2])
+    return _made(np.arange(first, last, by), dtype, device, requires_grad)
 
 
 def linspace(start: float, end: float, steps: int, dtype: Any = None, device: str | None = None) -> Tensor:
     """`steps` numbers from `start` to `end`, both included, at equal distances."""
     return _made(np.linspace(start, end, steps), dtype, device, False)
+
+
+def _triangle(lower: bool, row: int, col: int, offset: int, device: str | None) -> Tensor:
+    inside = np.tri(row, col, offset if lower else offset - 1, dtype=bool)
+    return _made(np.stack(np.nonzero(inside if lower else ~inside)), None, device, False)
+
+
+def tril_indices(row: int, col: int, offset: int = 0, device: str | None = None) -> Tensor:
+    """Where the lower triangle of [row, col] stands: int64 [2, how many], rows above columns.
+
+    >>> tril_indices(2, 2).tolist()
+    [[0, 1, 1], [0, 0, 1]]
+    """
+    return _triangle(True, row, col, offset, device)
+
+
+def triu_indices(row: int, col: int, offset: int = 0, device: str | None = None) -> Tensor:
+    """Where the upper triangle of [row, col] stands: int64 [2, how many], rows above columns."""
+    return _triangle(False, row, col, offset, device)
 
 
 def _drawn(
@@ -125,55 +161,104 @@ def _drawn(
 
 
 def randn(
-    *size: Any,
+    *sizes: Any,
+    size: Any = None,
     generator: random.Generator | None = None,
     dtype: Any = None,
     device: str | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Draws from the normal distribution with mean 0 and variance 1."""
-    return _drawn(lambda r: r.standard_normal(integers(size)), generator, dtype, device, requires_grad)
+    return _drawn(lambda r: r.standard_normal(_shape(sizes, size)), generator, dtype, device, requires_grad)
 
 
 def rand(
-    *size: Any,
+    *sizes: Any,
+    size: Any = None,
     generator: random.Generator | None = None,
     dtype: Any = None,
     device: str | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Draws from the uniform distribution on [0, 1)."""
-    return _drawn(lambda r: r.random(integers(size)), generator, dtype, device, requires_grad)
+    return _drawn(lambda r: r.random(_shape(sizes, size)), generator, dtype, device, requires_grad)
 
 
 def randint(
-    *args: Any, generator: random.Generator | None = None, dtype: Any = None, device: str | None = None
+    *bounds_and_size: Any,
+    low: int = 0,
+    high: int | None = None,
+    size: Any = None,
+    generator: random.Generator | None = None,
+    dtype: Any = None,
+    device: str | None = None,
 ) -> Tensor:
-    """randint(low, high, size) or randint(high, size): integers from `low` (0) up to `high` − 1, all equally likely."""
-    *bounds, size = args
-    low, high = (0, *bounds) if len(bounds) == 1 else bounds
-    return _drawn(lambda r: r.integers(low, high, tuple(size)), generator, dtype, device)
+    """randint(low, high, size) or randint(high, size): integers from `low` (0) up to `high` − 1, all equally likely.
+
+    The three may be given by name as well. Raises TypeError where `high` or `size` is missing.
+    """
+    given = list(bounds_and_size)
+    if size is None and given:
+        size = given.pop()
+    if len(given) == 2 or (given and high is not None):
+        low = given.pop(0)
+    if given:
+        high = given.pop(0)
+    if high is None or size is None or given:
+        raise TypeError("randint: give (low, high, size) or (high, size), the size a tuple")
+    return _drawn(lambda r: r.integers(low, high, integers((size,))), generator, dtype, device)
 
 
-def randperm(n: int, generator: random.Generator | None = None, device: str | None = None) -> Tensor:
+def randperm(n: int, generator: random.Generator | None = None, dtype: Any = None, device: str | None = None) -> Tensor:
     """0 to n − 1 in random order."""
-    return _drawn(lambda r: r.permutation(n), generator, None, device)
+    return _drawn(lambda r: r.permutation(n), generator, dtype, device)
 
 
-def normal(mean: Any, std: Any, size: Sequence[int] | None = None, generator: random.Generator | None = None) -> Tensor:
+def normal(
+    mean: Any = 0.0,
+    std: Any = 1.0,
+    size: Sequence[int] | None = None,
+    generator: random.Generator | None = None,
+    dtype: Any = None,
+    device: str | None = None,
+) -> Tensor:
     """Draws from normal distributions: of `size` for numbers, else one for each element of `mean` and `std`."""
     shape = tuple(size) if size is not None else np.broadcast_shapes(np.shape(mean), np.shape(std))
-    return randn(*shape, generator=generator) * std + mean
+    return randn(*shape, generator=generator, dtype=dtype, device=device) * std + mean
 
 
-def randn_like(input: Tensor, generator: random.Generator | None = None) -> Tensor:
+def randn_like(
+    input: Tensor,
+    generator: random.Generator | None = None,
+    dtype: Any = None,
+    device: str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Draws from the normal distribution in the shape, dtype and on the device of `input`."""
-    return randn(*input.shape, generator=generator, dtype=input.dtype, device=input.device)
+    return randn(
+        size=input.shape,
+        generator=generator,
+        dtype=dtype or input.dtype,
+        device=device or input.device,
+        requires_grad=requires_grad,
+    )
 
 
-def rand_like(input: Tensor, generator: random.Generator | None = None) -> Tensor:
+def rand_like(
+    input: Tensor,
+    generator: random.Generator | None = None,
+    dtype: Any = None,
+    device: str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Draws from the uniform distribution in the shape, dtype and on the device of `input`."""
-    return rand(*input.shape, generator=generator, dtype=input.dtype, device=input.device)
+    return rand(
+        size=input.shape,
+        generator=generator,
+        dtype=dtype or input.dtype,
+        device=device or input.device,
+        requires_grad=requires_grad,
+    )
 
 
 def bernoulli(input: Tensor, generator: random.Generator | None = None) -> Tensor:

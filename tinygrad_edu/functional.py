@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from tinygrad_edu import backend, reverse
-from tinygrad_edu.methods.common import axis_of, binary
+from tinygrad_edu.methods.common import axis_of, binary, numpy_names
 from tinygrad_edu.ops import arithmetic, choice, shape
 from tinygrad_edu.tape import Variable
 from tinygrad_edu.tensor import Tensor
@@ -16,6 +17,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@numpy_names
 def cat(tensors: Sequence[Any], dim: int = 0) -> Tensor:
     """The tensors one behind the other along `dim`; their other lengths are equal.
 
@@ -38,6 +40,7 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> Tensor:
 concat = concatenate = cat
 
 
+@numpy_names
 def stack(tensors: Sequence[Any], dim: int = 0) -> Tensor:
     """The tensors, of one shape, along a new axis `dim`.
 
@@ -86,15 +89,87 @@ def is_tensor(obj: object) -> bool:
     return isinstance(obj, Tensor)
 
 
-def allclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
-    """Whether |input − other| ≤ atol + rtol · |other| everywhere."""
-    x, y = (backend.to_device(v.array if isinstance(v, Variable) else Tensor(v).array, "cpu") for v in (input, other))
-    return bool(backend.module_of(x).allclose(x, y, rtol, atol, equal_nan))
+def reshape(input: Any, shape: Sequence[int]) -> Tensor:
+    """The elements row by row in another shape; one length may be −1."""
+    return _tensor(input).reshape(shape)
 
 
-def equal(input: Tensor, other: Tensor) -> bool:
-    """Whether both have one shape and the same elements."""
-    return input.shape == other.shape and bool((input == other).all())
+def permute(input: Any, dims: Sequence[int]) -> Tensor:
+    """The axes in another order."""
+    return _tensor(input).permute(dims)
+
+
+def flip(input: Any, dims: Sequence[int]) -> Tensor:
+    """From back to front along `dims`."""
+    return _tensor(input).flip(dims)
+
+
+def tile(input: Any, dims: Sequence[int]) -> Tensor:
+    """The whole, so many times along each axis; where there are fewer numbers than axes, the first axes stay."""
+    return _tensor(input).tile(dims)
+
+
+def broadcast_to(input: Any, shape: Sequence[int]) -> Tensor:
+    """Axes of 1 copied up to a length, new ones in front. No memory is used."""
+    return _tensor(input).expand(shape)
+
+
+def split(tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Pieces along `dim`: each of the size given, the last shorter, or of the lengths given."""
+    return _tensor(tensor).split(split_size_or_sections, dim)
+
+
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """For vectors of lengths n, m, ...: tensors [n, m, ...], each with its vector along its own axis.
+
+    `indexing` "xy" exchanges the first two axes.
+
+    >>> meshgrid(Tensor([1, 2]), Tensor([3, 4, 5]), indexing="ij")[0].tolist()
+    [[1, 1, 1], [2, 2, 2]]
+    """
+    if indexing not in ("ij", "xy"):
+        raise ValueError(f"meshgrid: indexing is 'ij' or 'xy', not {indexing!r}")
+    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
+    vectors = [_tensor(v).reshape(-1) for v in given]
+    lengths = tuple(v.shape[0] for v in vectors)
+    grids = [v.reshape((1,) * i + (-1,) + (1,) * (len(vectors) - i - 1)).expand(lengths) for i, v in enumerate(vectors)]
+    return tuple(g.transpose(0, 1) if indexing == "xy" and len(grids) > 1 else g for g in grids)
+
+
+def var_mean(
+    input: Any, dim: Any = None, correction: int = 1, keepdim: bool = False, unbiased: bool | None = None
+) -> tuple[Tensor, Tensor]:
+    """(variance, mean) along `dim`."""
+    x = _tensor(input)
+    return x.var(dim, correction, keepdim, unbiased), x.mean(dim, keepdim)
+
+
+def hstack(tensors: Sequence[Any]) -> Tensor:
+    """The tensors side by side: along axis 1, vectors along axis 0."""
+    parts = [_tensor(t) for t in tensors]
+    return cat(parts, dim=1 if parts and parts[0].ndim > 1 else 0)
+
+
+def vstack(tensors: Sequence[Any]) -> Tensor:
+    """The tensors, vectors as one row each, one below the other."""
+    return cat([t.unsqueeze(0) if t.ndim < 2 else t for t in map(_tensor, tensors)], dim=0)
+
+
+def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
+    """The tensors, each expanded to the shape that they broadcast to."""
+    parts = [_tensor(t) for t in tensors]
+    shape = _broadcast_shape([p.shape for p in parts])
+    return tuple(p.expand(shape) for p in parts)
+
+
+def _broadcast_shape(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
+    longest = builtins.max((len(s) for s in shapes), default=0)
+    padded = [(1,) * (longest - len(s)) + s for s in shapes]
+    return tuple(next((n for n in ns if n != 1), 1) for ns in zip(*padded))
+
+
+def _tensor(x: Any) -> Tensor:
+    return x if isinstance(x, Tensor) else Tensor(x)
 
 
 def _function(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
@@ -110,92 +185,148 @@ def _function(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[
 
 # What PyTorch has both as a method and as a function is written once, as the method; its docstring holds for both.
 abs = _function(Tensor.abs)
+absolute = _function(Tensor.absolute)
 add = _function(Tensor.add)
+addcdiv = _function(Tensor.addcdiv)
+addcmul = _function(Tensor.addcmul)
+addmm = _function(Tensor.addmm)
 all = _function(Tensor.all)
+allclose = _function(Tensor.allclose)
 amax = _function(Tensor.amax)
 amin = _function(Tensor.amin)
+aminmax = _function(Tensor.aminmax)
 any = _function(Tensor.any)
 argmax = _function(Tensor.argmax)
 argmin = _function(Tensor.argmin)
 argsort = _function(Tensor.argsort)
+argwhere = _function(Tensor.argwhere)
+baddbmm = _function(Tensor.baddbmm)
+bincount = _function(Tensor.bincount)
+bitwise_and = _function(Tensor.bitwise_and)
+bitwise_not = _function(Tensor.bitwise_not)
+bitwise_or = _function(Tensor.bitwise_or)
+bitwise_xor = _function(Tensor.bitwise_xor)
+bmm = _function(Tensor.bmm)
 ceil = _function(Tensor.ceil)
 chunk = _function(Tensor.chunk)
 clamp = _function(Tensor.clamp)
+clamp_max = _function(Tensor.clamp_max)
+clamp_min = _function(Tensor.clamp_min)
 clip = _function(Tensor.clip)
 clone = _function(Tensor.clone)
 cos = _function(Tensor.cos)
+cosh = _function(Tensor.cosh)
+count_nonzero = _function(Tensor.count_nonzero)
 cumsum = _function(Tensor.cumsum)
 detach = _function(Tensor.detach)
+diag = _function(Tensor.diag)
+diagonal = _function(Tensor.diagonal)
 div = _function(Tensor.div)
+divide = _function(Tensor.divide)
+dot = _function(Tensor.dot)
 eq = _function(Tensor.eq)
+equal = _function(Tensor.equal)
 erf = _function(Tensor.erf)
 exp = _function(Tensor.exp)
+exp2 = _function(Tensor.exp2)
 expm1 = _function(Tensor.expm1)
 flatten = _function(Tensor.flatten)
-flip = _function(Tensor.flip)
 floor = _function(Tensor.floor)
+floor_divide = _function(Tensor.floor_divide)
 gather = _function(Tensor.gather)
 ge = _function(Tensor.ge)
+greater = _function(Tensor.greater)
+greater_equal = _function(Tensor.greater_equal)
 gt = _function(Tensor.gt)
+index_add = _function(Tensor.index_add)
+index_fill = _function(Tensor.index_fill)
 index_select = _function(Tensor.index_select)
+is_floating_point = _function(Tensor.is_floating_point)
+is_nonzero = _function(Tensor.is_nonzero)
+isclose = _function(Tensor.isclose)
 isfinite = _function(Tensor.isfinite)
 isinf = _function(Tensor.isinf)
 isnan = _function(Tensor.isnan)
 le = _function(Tensor.le)
+lerp = _function(Tensor.lerp)
+less = _function(Tensor.less)
+less_equal = _function(Tensor.less_equal)
 log = _function(Tensor.log)
+log10 = _function(Tensor.log10)
 log1p = _function(Tensor.log1p)
 log2 = _function(Tensor.log2)
 log_softmax = _function(Tensor.log_softmax)
+logaddexp = _function(Tensor.logaddexp)
 logical_and = _function(Tensor.logical_and)
 logical_not = _function(Tensor.logical_not)
 logical_or = _function(Tensor.logical_or)
+logical_xor = _function(Tensor.logical_xor)
+logit = _function(Tensor.logit)
 logsumexp = _function(Tensor.logsumexp)
 lt = _function(Tensor.lt)
 masked_fill = _function(Tensor.masked_fill)
 masked_select = _function(Tensor.masked_select)
 max = _function(Tensor.max)
 mean = _function(Tensor.mean)
+median = _function(Tensor.median)
 min = _function(Tensor.min)
+mm = _function(Tensor.mm)
+moveaxis = _function(Tensor.moveaxis)
 movedim = _function(Tensor.movedim)
 mul = _function(Tensor.mul)
+multiply = _function(Tensor.multiply)
+mv = _function(Tensor.mv)
+nan_to_num = _function(Tensor.nan_to_num)
 narrow = _function(Tensor.narrow)
 ne = _function(Tensor.ne)
 neg = _function(Tensor.neg)
+negative = _function(Tensor.negative)
+nonzero = _function(Tensor.nonzero)
 norm = _function(Tensor.norm)
+not_equal = _function(Tensor.not_equal)
 numel = _function(Tensor.numel)
-permute = _function(Tensor.permute)
 pow = _function(Tensor.pow)
 prod = _function(Tensor.prod)
+ravel = _function(Tensor.ravel)
 reciprocal = _function(Tensor.reciprocal)
 relu = _function(Tensor.relu)
+remainder = _function(Tensor.remainder)
 repeat_interleave = _function(Tensor.repeat_interleave)
-reshape = _function(Tensor.reshape)
 roll = _function(Tensor.roll)
 round = _function(Tensor.round)
 rsqrt = _function(Tensor.rsqrt)
+scatter = _function(Tensor.scatter)
 scatter_add = _function(Tensor.scatter_add)
 select = _function(Tensor.select)
 sigmoid = _function(Tensor.sigmoid)
 sign = _function(Tensor.sign)
 sin = _function(Tensor.sin)
+sinh = _function(Tensor.sinh)
 softmax = _function(Tensor.softmax)
 sort = _function(Tensor.sort)
-split = _function(Tensor.split)
 sqrt = _function(Tensor.sqrt)
 square = _function(Tensor.square)
 squeeze = _function(Tensor.squeeze)
 std = _function(Tensor.std)
 sub = _function(Tensor.sub)
+subtract = _function(Tensor.subtract)
 sum = _function(Tensor.sum)
 swapaxes = _function(Tensor.swapaxes)
+swapdims = _function(Tensor.swapdims)
 t = _function(Tensor.t)
+take = _function(Tensor.take)
+tan = _function(Tensor.tan)
 tanh = _function(Tensor.tanh)
 topk = _function(Tensor.topk)
+trace = _function(Tensor.trace)
 transpose = _function(Tensor.transpose)
 tril = _function(Tensor.tril)
 triu = _function(Tensor.triu)
+true_divide = _function(Tensor.true_divide)
+trunc = _function(Tensor.trunc)
 unbind = _function(Tensor.unbind)
 unflatten = _function(Tensor.unflatten)
+unique = _function(Tensor.unique)
 unsqueeze = _function(Tensor.unsqueeze)
 var = _function(Tensor.var)
 

@@ -1,0 +1,161 @@
+"""Names that PyTorch programs use around their tensors: dtypes' limits, typed tensors, gradient switches, compile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tinygrad_edu import backend
+from tinygrad_edu.creation import empty
+from tinygrad_edu.modes import enable_grad, no_grad, thread
+from tinygrad_edu.tensor import Tensor
+
+device = backend.Device
+dtype = np.dtype
+Size = tuple
+get_default_dtype = backend.default_dtype
+set_default_dtype = backend.set_default_dtype
+
+
+class Limits(NamedTuple):
+    """What a floating dtype can hold: eps is the step after 1, tiny the smallest normal number above 0."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    tiny: float
+    dtype: str
+
+
+class IntegerLimits(NamedTuple):
+    """What an integer dtype can hold."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: str
+
+
+def finfo(dtype: Any = None) -> Limits:
+    """The limits of a floating dtype, the default one where None.
+
+    >>> finfo(backend.float32).max
+    3.4028234663852886e+38
+    """
+    found = np.finfo(backend.default_dtype() if dtype is None else backend.dtype_of(dtype))
+    return Limits(found.bits, float(found.eps), float(found.max), float(found.min), float(found.tiny), str(found.dtype))
+
+
+def iinfo(dtype: Any) -> IntegerLimits:
+    """The limits of an integer dtype.
+
+    >>> iinfo(backend.int8)
+    IntegerLimits(bits=8, max=127, min=-128, dtype='int8')
+    """
+    found = np.iinfo(backend.dtype_of(dtype))
+    return IntegerLimits(found.bits, int(found.max), int(found.min), str(found.dtype))
+
+
+class TypedTensor:
+    """A maker of tensors of one dtype, and that dtype's second name: `x.type(FloatTensor)`.
+
+    Called with data, gives a tensor with a copy; called with lengths, one of that shape, filled with zeros.
+
+    >>> LongTensor([1, 2]), FloatTensor(2, 1).shape
+    (tensor([1, 2]), (2, 1))
+    """
+
+    def __init__(self, name: str, dtype: Any) -> None:
+        self.name, self.dtype = name, dtype
+
+    def __call__(self, *data: Any) -> Tensor:
+        if len(data) == 1 and not isinstance(data[0], int):
+            return Tensor(data[0], dtype=self.dtype)
+        return empty(*(data or (0,)), dtype=self.dtype)
+
+    def __instancecheck__(self, value: object) -> bool:
+        return isinstance(value, Tensor) and value.dtype == self.dtype
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+FloatTensor = TypedTensor("FloatTensor", backend.float32)
+DoubleTensor = TypedTensor("DoubleTensor", backend.float64)
+HalfTensor = TypedTensor("HalfTensor", backend.float16)
+LongTensor = TypedTensor("LongTensor", backend.int64)
+IntTensor = TypedTensor("IntTensor", backend.int32)
+ByteTensor = TypedTensor("ByteTensor", backend.uint8)
+BoolTensor = TypedTensor("BoolTensor", backend.bool_)
+
+
+class set_grad_enabled:
+    """Turn recording on or off from here on, or, used in a `with`, until the end of the block; for this thread.
+
+    >>> with set_grad_enabled(False):
+    ...     (Tensor([1.0], requires_grad=True) * 2).requires_grad
+    False
+    """
+
+    def __init__(self, mode: bool) -> None:
+        self.before = thread.mode.grad
+        thread.mode = replace(thread.mode, grad=bool(mode))
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        thread.mode = replace(thread.mode, grad=self.before)
+
+
+def inference_mode(mode: Any = True) -> Any:
+    """`no_grad`: a `with` block or a decorator that computes without recording; `inference_mode(False)` records."""
+    if callable(mode):
+        return no_grad(mode)
+    return no_grad() if mode else enable_grad()
+
+
+def compile(model: Any = None, **_: Any) -> Any:
+    """`model` itself: there is no compiler, and results are the same without. As a decorator, the function itself.
+
+    >>> compile(len) is len
+    True
+    """
+    return model if model is not None else _itself
+
+
+def _itself(function: Callable[..., Any]) -> Callable[..., Any]:
+    return function
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Nothing but a check: products of float32 are always made in float32, which "highest" asks for.
+
+    Raises ValueError for a name that PyTorch has not.
+    """
+    if precision not in ("highest", "high", "medium"):
+        raise ValueError(f"set_float32_matmul_precision: 'highest', 'high' or 'medium', not {precision!r}")
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """True: equal seeds give equal results."""
+    return True
+
+
+def use_deterministic_algorithms(mode: bool, warn_only: bool = False) -> None:
+    """Nothing: they always are."""
+
+
+# Switches of libraries that are not here may be set and have no effect; no other accelerator is ever there.
+backends = SimpleNamespace(
+    cudnn=SimpleNamespace(deterministic=True, benchmark=False, enabled=False, allow_tf32=False),
+    cuda=SimpleNamespace(
+        matmul=SimpleNamespace(allow_tf32=False), enable_flash_sdp=lambda enabled: None, is_built=lambda: False
+    ),
+    mps=SimpleNamespace(is_available=lambda: False, is_built=lambda: False),
+)
