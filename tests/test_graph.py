@@ -117,6 +117,29 @@ class TestNames:
         graph = trace(f, tg.ones(2, requires_grad=True))
         assert headers(graph)[:5] == ["x₁", "x₂ = x₁ · 2", "x₃ = exp x₂", "y = x₃ + 1", "z = tanh x₃"]
 
+    def test_changes_in_place_are_values_of_their_own(self) -> None:
+        def f(x: Any) -> Any:
+            y = x * 2
+            y += 1
+            return y.exp()
+
+        assert headers(trace(f, tg.ones(2, requires_grad=True)))[:4] == [
+            "x",
+            "y₁ = x · 2",
+            "y₂ = y₁ + 1",
+            "exp = exp y₂",
+        ]
+
+    def test_attention_is_opened_with_dropout_as_well(self) -> None:
+        q = tg.ones(1, 3, 4, requires_grad=True)
+        graph = trace(lambda q: F.scaled_dot_product_attention(q, q, q, dropout_p=0.5, is_causal=True), q)
+        assert headers(graph)[1:5] == [
+            "scores₁ = q·qᵀ / √4",
+            "scores₂ = −∞ where mask, else scores₁",
+            "weights₁ = softmax(scores₂)",
+            "weights₂ = dropout(weights₁)",
+        ]
+
     def test_the_callers_name_wins(self) -> None:
         def double(a: Any) -> Any:
             inner = a * 2
@@ -208,6 +231,23 @@ class TestPicture:
         assert graph.picture().cards()[0].lines == ["[T D] 2×3, no gradient"]
         with pytest.raises(ValueError, match=r"axes name 3 axes of x \('B T D'\), but its shape is \(2, 3\)"):
             trace(lambda x: x * 1, tg.ones(2, 3), axes={"x": "B T D"})
+
+    def test_every_kind_of_op_keeps_its_axes(self) -> None:
+        def f(x: Any) -> Any:
+            B, T, D = x.shape
+            a = x[:, :3].permute(2, 0, 1)
+            b = tg.einsum("btd,bsd->bts", x, x)
+            c, d = x.reshape(B * T, 2, D // 2).unbind(1)
+            e = tg.cat([x, x], dim=1).sum(dim=-1, keepdim=True)
+            return a, b, c, d, e
+
+        shapes = {c.header: c.lines[0] for c in trace(f, tg.ones(2, 5, 6)).picture().cards() if c.role == "result"}
+        assert {text.partition(",")[0] for text in shapes.values()} == {
+            "[D B 3] 6×2×3",
+            "[B T T] 2×5×5",
+            "[(B T) 3] 10×3",
+            "[B 10 1] 2×10×1",
+        }
 
     def test_equal_lengths_are_remarked(self) -> None:
         graph = trace(lambda x: x * 2, tg.ones(3, 3), axes={"x": "T D"})

@@ -27,8 +27,8 @@ Rule = Callable[[Factors, Application, list[Any], list[tuple[int, ...]]], list[D
 
 
 def rule_for(application: Application) -> Rule:
-    """The rule of an op; one that is not listed counts as element-wise where its shapes allow it."""
-    return _RULES.get(application.op, _elementwise)
+    """The rule of an op; what takes `keepdim` shortens axes, and the rest is element-wise where its shapes allow it."""
+    return _reduce if "keepdim" in application.static else _RULES.get(application.op, _elementwise)
 
 
 def _broadcast(f: Factors, given: list[Dims], rank: int) -> Dims:
@@ -147,6 +147,11 @@ def _split(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> l
     return [[*given[0][:at], (f.new(n),), *given[0][at + 1 :]] for n in sizes]
 
 
+def _unbind(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
+    at = a.static["axis"] % len(given[0])
+    return [[*given[0][:at], *given[0][at + 1 :]] for _ in shapes]
+
+
 def _cut_along(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
     at = a.static["axis"] % len(shapes[0])
     out = _broadcast(f, [[*d[:at], (f.new(1),), *d[at + 1 :]] for d in given if d is not None], len(shapes[0]))
@@ -185,10 +190,20 @@ def _get_item(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -
     return [out]
 
 
+def _einsum(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
+    terms, _, result = str(a.static["equation"]).partition("->")
+    known: dict[str, Axis] = {}
+    for letters, dims in zip(terms.split(","), given, strict=True):
+        for letter, axis in zip(letters, dims, strict=True):
+            f.unify(known.setdefault(letter, axis), axis)
+    return [[known[letter] for letter in result]]
+
+
 _RULES: dict[str, Rule] = {
     "matmul": _matmul,
     "linear": _linear,
     "embedding": _embedding,
+    "einsum": _einsum,
     "cross_entropy": _cross_entropy,
     "scaled_dot_product_attention": _attention,
     "permute": _permute,
@@ -197,6 +212,6 @@ _RULES: dict[str, Rule] = {
     "expand": _expand,
     "split": _split,
     "get_item": _get_item,
-    **dict.fromkeys(("sum", "mean", "amax", "max", "argmax", "log_sum_exp"), _reduce),
+    "unbind": _unbind,
     **dict.fromkeys(("cat", "narrow", "gather"), _cut_along),
 }

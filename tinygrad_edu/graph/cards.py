@@ -87,7 +87,7 @@ class _Sheet:
             return False
         if len(self.uses[number]) != 1 or self.uses[number][0].step is None:
             return False
-        return value.learned or not any(n.how == "assigned" for n in value.names)
+        return value.learned or not any(n.how in ("assigned", "array") for n in value.names)
 
     def _ensure_leaf(self, use: Use) -> None:
         number = use.source
@@ -256,7 +256,7 @@ class _Sheet:
         for folded in step.tail:
             if folded.id > application.id:
                 text = scaled(text, *self._scale(step, folded))
-        if any(self.record.backward[i].op == "sum_to" for i in branch.applications):
+        if branch.fitted and any(self.record.backward[i].op == "sum_to" for i in branch.applications[-2:]):
             text = f"Σ ({text})" if is_sum(text) else f"Σ {text}"
         note = summed(step, use, self.record, self.axes, self.record.values[use.source].learned)
         shape = shape_text(use.source, self.record, self.axes, brief=True)

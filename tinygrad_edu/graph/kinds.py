@@ -31,7 +31,7 @@ def kind_of(step: Step, record: Record, axes: Axes) -> tuple[str, str]:
     if main.arranges or main.op in ("get_item", "expand", "narrow"):
         return "arranges", "shape only"
     lost = [i for i in step.uses if i.op == main.id and len(axes.of[i.value]) > len(axes.of[out])]
-    if lost and main.op in ("sum", "mean", "amax", "max", "log_sum_exp", "argmax"):
+    if lost and "keepdim" in main.static:
         kept = axes.of[out]
         gone = [n for a, n in zip(axes.of[lost[0].value], axes.names(lost[0].value), strict=True) if a not in kept]
         return "plain", "over " + " ".join(gone)

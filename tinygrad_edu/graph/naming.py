@@ -5,7 +5,7 @@ from __future__ import annotations
 from tinygrad_edu.graph.record import Record, Value
 from tinygrad_edu.graph.steps import Steps
 
-_RANK = {"given": 0, "assigned": 1, "module": 2, "element": 3, "argument": 4}
+_RANK = {"given": 0, "assigned": 1, "module": 2, "element": 3, "argument": 4, "array": 5}
 _LETTERS = {"weight": "W", "bias": "b"}
 _DIGITS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 Group = tuple[object, str]  # where a name was bound, and the name

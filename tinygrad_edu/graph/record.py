@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(slots=True)
 class Name:
-    """What the code calls a value. how: "assigned", "module", "element" or "argument".
+    """What the code calls a value. how: "assigned", "module", "element", "argument", or "array" for a bare one.
 
     depth: how many of the user's functions run around it. scope: the module call and the run of a function, by number,
     in which the name was bound.
@@ -123,7 +123,8 @@ class Branch:
     """One gradient branch, as it ran: the gradient of input `at` of `application`, in that input's shape.
 
     value: the forward value it is the gradient of. gradient: the value that arrived. reads: what the rule read of what
-    was saved. applications: the backward ops that it ran. Branches stand in the order in which they arrived.
+    was saved. applications: the backward ops that it ran. fitted: the last of them brought it to the input's shape, by
+    a sum over what was broadcast, or to its dtype. Branches stand in the order in which they arrived.
     """
 
     id: int
@@ -135,6 +136,7 @@ class Branch:
     reads: tuple[str, ...]
     shape: tuple[int, ...]
     applications: list[int] = field(default_factory=list)
+    fitted: bool = False
 
 
 @dataclass(slots=True)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 from tinygrad_edu import backend, tape
+from tinygrad_edu.graph.describe import (
+    address_of,
+    arguments_of,
+    dtype_of,
+    formula_of,
+    names_of,
+    plain,
+    reads_of,
+    same_integers,
+)
 from tinygrad_edu.graph.grids import shown
 from tinygrad_edu.graph.record import Application, Branch, Call, Group, Line, Name, Record, Saved, Sum, Value
 from tinygrad_edu.modes import Listener
@@ -16,6 +24,7 @@ from tinygrad_edu.nn.module import Module
 from tinygrad_edu.nn.parameter import Buffer, Parameter
 from tinygrad_edu.tape import Op, Variable
 
+Key = int | tuple[int, int]  # id of an array, or (number of a tape record, output)
 _COPIES = {"clone", "cast", "transfer"}  # ops that arrange nothing anew but are no views either
 
 
@@ -27,13 +36,14 @@ class Recorder(Listener):
     def __init__(self, record: Record, root: Module | None) -> None:
         self.record = record
         self.line: Callable[[], Line | None] = lambda: None
-        self.definition: Callable[[Any], None] = lambda code: None
         self.backward = False
         self.values: dict[int, int] = {}  # id of an array -> Value
+        self.made: dict[tuple[int, int], int] = {}  # (number of a tape record, output) -> Value
+        self.versions: dict[int, int] = {}  # id of an array -> its version when its Value was written down
         self.held: list[Any] = []
-        self.names: dict[int, list[Name]] = {}  # id of an array -> what it was called
+        self.names: dict[Key, list[Name]] = {}
         self.functions: dict[int, int] = {0: 0}  # number of a frame -> number among those that bound a name
-        self.axes: dict[int, list[str | None]] = {}  # id of an array -> what the code calls its axes
+        self.axes: dict[Key, list[str | None]] = {}
         self.owners: dict[int, tuple[str, str]] = {}  # id of an array -> kind and path of the module's tensor
         self.paths: dict[int, str] = {}  # id of a module -> path
         self.applications: dict[int, int] = {}  # number of a tape record -> Application
@@ -86,16 +96,16 @@ class Recorder(Listener):
 
     # Names
 
-    def bound(self, array: Any, name: str, how: str, depth: int = 0, frame: int = 0) -> None:
-        """A local variable of the user's came to hold an array."""
+    def bound(self, x: Any, name: str, how: str, depth: int = 0, frame: int = 0) -> None:
+        """A local variable of the user's came to hold a Variable or an array."""
         function = self.functions.setdefault(frame, len(self.functions))
-        self._name(array, Name(name, how, depth, (self._scope(), function)))
+        self._name(x, Name(name, how, depth, (self._scope(), function)))
 
-    def unpacked(self, array: Any, names: list[str | None]) -> None:
-        """The code took the shape of an array apart into names."""
-        known = self.axes.setdefault(id(array), [None] * len(names))
-        self.held.append(array)
-        self.axes[id(array)] = [old or new for old, new in zip(known, names, strict=False)]
+    def unpacked(self, x: Any, names: list[str | None]) -> None:
+        """The code took the shape of a Variable or an array apart into names."""
+        key = self._key(x)
+        known = self.axes.setdefault(key, [None] * len(names))
+        self.axes[key] = [old or new for old, new in zip(known, names, strict=False)]
 
     def returned(self, module: Any, result: Any) -> None:
         """A module's forward came back with a result: it is called by the module's attribute name."""
@@ -103,14 +113,32 @@ class Recorder(Listener):
             attribute = self.paths[id(module)].rpartition(".")[2]
             if attribute and not attribute.isdigit():
                 outer = self.calls[-2][1] if len(self.calls) > 1 else None
-                self._name(result.array, Name(attribute, "module", 0, (outer, 0)))
+                self._name(result, Name(attribute, "module", 0, (outer, 0)))
 
-    def _name(self, array: Any, name: Name) -> None:
-        known = self.names.setdefault(id(array), [])
-        if not known:
-            self.held.append(array)
+    def _name(self, x: Any, name: Name) -> None:
+        known = self.names.setdefault(self._key(x), [])
         if name not in known:
             known.append(name)
+
+    def _key(self, x: Any) -> Key:
+        """What tells a value from all others: which output it is, or else its array."""
+        if isinstance(x, Variable):
+            if x.record is not None and x.record.number in self.applications:
+                return x.record.number, x.index
+            x = x.array
+        if id(x) not in self.values:
+            self.held.append(x)
+        return id(x)
+
+    def finish(self) -> None:
+        """Put down with the values what they and their axes were called."""
+        places: dict[Any, int] = {**self.values, **self.made}
+        for key, names in self.names.items():
+            if key in places:
+                self.record.values[places[key]].names += names
+        for key, axes in self.axes.items():
+            if key in places:
+                self.record.values[places[key]].axes = tuple(axes)
 
     # Values
 
@@ -121,6 +149,13 @@ class Recorder(Listener):
         array = x.array if isinstance(x, Variable) else x
         if not backend.is_array(array):
             return self._new(Value(0, (), type(array).__name__, "number", number=float(array)))
+        if isinstance(x, Variable):
+            made = self.made.get((x.record.number, x.index)) if x.record is not None else None
+            if made is not None:
+                return made
+            if self.versions.setdefault(id(array), x._version[0]) != x._version[0]:
+                self.versions[id(array)] = x._version[0]
+                return self.leaf(x, "tensor")  # changed in place off the tape: another value in the same memory
         known = self.values.get(id(array))
         return known if known is not None else self.leaf(x, "tensor")
 
@@ -128,9 +163,9 @@ class Recorder(Listener):
         """A Value for an array that no recorded op made."""
         array = x.array if isinstance(x, Variable) else x
         kind, path = self.owners.get(id(array), (kind, None))
-        if kind == "tensor" and array.dtype.kind in "iub" and any(_equal(array, given) for given in self.given):
+        if kind == "tensor" and array.dtype.kind in "iub" and any(same_integers(array, given) for given in self.given):
             kind = "input"  # a copy, as a model makes of ids that come as plain arrays
-            source = next(given for given in self.given if _equal(array, given))
+            source = next(given for given in self.given if same_integers(array, given))
             if id(source) in self.axes:
                 self.unpacked(array, self.axes[id(source)])
         if isinstance(x, Parameter | Buffer) and path is None:
@@ -138,7 +173,7 @@ class Recorder(Listener):
         wanted = isinstance(x, Variable) and x.requires_grad
         if kind == "tensor" and isinstance(x, Variable) and x.record is not None:
             kind = "earlier"
-        value = Value(0, tuple(array.shape), _dtype(array.dtype), kind, gradient=wanted, path=path)
+        value = Value(0, tuple(array.shape), dtype_of(array.dtype), kind, gradient=wanted, path=path)
         value.shown = None if self.backward else shown(array, made=False)
         return self._new(value, array)
 
@@ -164,14 +199,15 @@ class Recorder(Listener):
                 self.values[id(array)] = number
                 self.held.append(array)
         size = arrays[0].size if arrays and backend.is_array(arrays[0]) else -1
+        kind: Any = op  # type checkers hold classes of ops to be unhashable
         application = Application(
             id=len(target),
             op=op.name,
-            arguments=_arguments(op, len(inputs)),
+            arguments=arguments_of(kind, len(inputs)),
             inputs=read,
             outputs=(),
-            static={name: _plain(value) for name, value in static.items()},
-            formula=_formula(op),
+            static={name: plain(value) for name, value in static.items()},
+            formula=formula_of(kind),
             fused=op.definition is not None,
             arranges=(op.views or op.name in _COPIES) and sum(y.array.size for y in outputs) == size,
             call=self._scope(),
@@ -188,6 +224,7 @@ class Recorder(Listener):
         application.line = self.line()
         if record is not None:
             self.applications[record.number] = application.id
+            self.made.update(((record.number, i), number) for i, number in enumerate(application.outputs))
             self.records.append(record)
             application.saved = self._saved(record, application)
 
@@ -195,14 +232,14 @@ class Recorder(Listener):
         known = self.values.get(id(y.array))
         if known is not None:  # a rule that hands its gradient on as it is
             return known
-        value = Value(0, tuple(y.array.shape), _dtype(y.array.dtype), "op", application.id, index, y.requires_grad)
+        value = Value(0, tuple(y.array.shape), dtype_of(y.array.dtype), "op", application.id, index, y.requires_grad)
         if not self.backward:
             value.shown = shown(y.array, made=True)
         return self._new(value, y.array)
 
     def _saved(self, record: tape.Record, application: Application) -> list[Saved]:
         """What the op kept, each memory counted where it is first kept, parameters never."""
-        names = _names(record.op, application)
+        names = names_of(record.op, application)
         found = []
         for place, kept in zip(record.plan.keep, record.kept or [], strict=False):
             for array in kept if isinstance(kept, tuple) else (kept,):
@@ -210,8 +247,8 @@ class Recorder(Listener):
                     continue
                 number = self.values.get(id(array))
                 if number is None:
-                    number = self._new(Value(0, tuple(array.shape), _dtype(array.dtype), "saved"), array)
-                memory = _address(array), array.nbytes
+                    number = self._new(Value(0, tuple(array.shape), dtype_of(array.dtype), "saved"), array)
+                memory = address_of(array), array.nbytes
                 counted = memory not in self.kept and not self.record.values[number].learned
                 self.kept.add(memory)
                 found.append(Saved(names[place], number, int(array.nbytes), counted))
@@ -223,9 +260,8 @@ class Recorder(Listener):
         if self.backward:
             yield
             return
-        self.definition(op.definition.__code__)  # type: ignore[union-attr]
         parent = self.groups[-1] if self.groups else None
-        plain = {name: _plain(value) for name, value in static.items()}
+        plain = {name: plain(value) for name, value in static.items()}
         self.record.groups.append(Group(len(self.record.groups), op.name, self._scope(), parent, plain))
         self.groups.append(len(self.record.groups) - 1)
         try:
@@ -264,7 +300,7 @@ class Recorder(Listener):
             value=application.inputs[at],  # type: ignore[arg-type]
             gradient=self.value(gradient),  # type: ignore[arg-type]
             formula=record.op.formulas.get(argument, plan.formula),
-            reads=_reads(record, plan, application),
+            reads=reads_of(record, plan, application),
             shape=tuple(gradient.array.shape),
             applications=ran,
         )
@@ -283,6 +319,7 @@ class Recorder(Listener):
             if unfit and branch.gradient == application.inputs[0] and out.shape == source.shape:
                 branch.gradient, branch.shape = out.id, out.shape
                 branch.applications.append(application.id)
+                branch.fitted = True
                 application.branch = branch.id
                 return
 
@@ -300,62 +337,3 @@ class Recorder(Listener):
         finally:
             for number in self.running.pop():
                 self.record.backward[number].sum = self.record.sums[-1].id
-
-
-def _equal(array: Any, given: Any) -> bool:
-    return array.shape == given.shape and given.dtype.kind in "iub" and bool((array == given).all())
-
-
-@cache
-def _dtype(dtype: Any) -> str:
-    return str(dtype)
-
-
-@cache
-def _formula(op: Any) -> str:
-    return (inspect.getdoc(op) or "").partition("\n")[0]
-
-
-@cache
-def _arguments(op: Any, count: int) -> tuple[str, ...]:
-    """The names of the inputs of one application, those of `*xs` numbered."""
-    fixed = [name for name in op.inputs if name != op._variadic]
-    return (*fixed[:count], *(f"{op._variadic}{i}" for i in range(count - len(fixed))))
-
-
-def _names(op: type[Op], application: Application) -> list[str]:
-    return ["out", *op.saves, *application.arguments]
-
-
-def _address(array: Any) -> int:
-    interface = getattr(array, "__array_interface__", None) or array.__cuda_array_interface__
-    return int(interface["data"][0])
-
-
-def _reads(record: tape.Record, plan: tape.Branch, application: Application) -> tuple[str, ...]:
-    """The names of the saved arrays that a rule reads."""
-    names = _names(record.op, application)
-    keep = record.plan.keep
-    found: list[str] = []
-    for kind, what in plan.reads:
-        if kind == "kept" and what < len(keep):
-            found.append(names[keep[what]])
-        elif kind == "rest":
-            found += [names[place] for place in keep[what:]]
-    return tuple(found)
-
-
-def _plain(value: Any) -> Any:
-    """A static argument as data: what is no number, text or tuple becomes text."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, tuple | list):
-        return tuple(_plain(item) for item in value)
-    if isinstance(value, slice):
-        ends = ["" if end is None else str(end) for end in (value.start, value.stop, value.step)]
-        return ":".join(ends if ends[2] else ends[:2])
-    if value is Ellipsis:
-        return "..."
-    if backend.is_array(value):
-        return f"array {'×'.join(map(str, value.shape))}" if value.shape else str(value.item())
-    return str(value)

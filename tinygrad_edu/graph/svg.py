@@ -9,6 +9,7 @@ from tinygrad_edu.graph import style
 from tinygrad_edu.graph.picture import Card, Picture
 from tinygrad_edu.graph.text import clean
 
+_MOST = 400  # cards that light up their wires under the mouse; each takes a rule of the style
 _FONTS = (
     'text[font-family^="Helvetica"]{font-family:Helvetica,Arial,"Liberation Sans","DejaVu Sans",sans-serif}'
     'text[font-family^="Courier"]{font-family:"Courier New",Courier,"Liberation Mono","DejaVu Sans Mono",monospace}'
@@ -99,7 +100,7 @@ def _style(picture: Picture) -> str:
         f'[fill="{light}"]{{fill:{night}}}[stroke="{light}"]{{stroke:{night}}}' for light, night in style.DARK.items()
     )
     ids = [card.id for card in picture.cards()]
-    near = "".join(f"svg:has(#{i}:hover) .edge:not(.{i}){{opacity:.15}}" for i in ids)
+    near = "".join(f"svg:has(#{i}:hover) .edge:not(.{i}){{opacity:.15}}" for i in ids[:_MOST])
     return (
         f"{_FONTS}.edge:hover path{{stroke-width:3}}.node:hover>polygon:last-of-type{{stroke-width:2.5}}{near}"
         f"@media (prefers-color-scheme:dark){{{dark}}}"

@@ -62,7 +62,7 @@ def run(
     record = Record(title or _title(function, root))
     recorder = Recorder(record, root)
     watch = Watch(recorder.bound, recorder.returned, recorder.unpacked)
-    recorder.line, recorder.definition = watch.line, watch.definitions.add
+    recorder.line = watch.line
     for name, x in _arguments(function, inputs):
         if isinstance(x, Variable) or backend.is_array(x):
             array = x.array if isinstance(x, Variable) else x
@@ -86,12 +86,7 @@ def run(
         if flows:
             roots.append(x)
     gradients = _backward(recorder, roots) if roots else []
-    for array, names in recorder.names.items():
-        if array in recorder.values:
-            record.values[recorder.values[array]].names += names
-    for array, called in recorder.axes.items():
-        if array in recorder.values:
-            record.values[recorder.values[array]].axes = tuple(called)
+    recorder.finish()
     return record, gradients, result
 
 

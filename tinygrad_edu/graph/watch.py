@@ -13,7 +13,7 @@ from typing import Any
 from tinygrad_edu.backend import is_array
 from tinygrad_edu.graph.record import Line
 from tinygrad_edu.graph.unpacking import unpackings
-from tinygrad_edu.tape import Variable
+from tinygrad_edu.tape import Variable, registry
 
 _ENGINE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _INSTALLED = tuple(
@@ -23,11 +23,11 @@ _MOST = 64  # elements of a list or dict that are named one by one
 
 
 class Watch:
-    """While active, tells of every array that a local variable of user code comes to hold, and of what modules return.
+    """While active, tells of all tensors that local variables of user code come to hold, and of what modules return.
 
-    bound(array, name, how, depth, frame): as in `Name`; frames are numbered. returned(module, result): as it says.
-    unpacked(array, names): the code takes its shape apart into these names, None for an axis without one.
-    Frames whose code is in `definitions` count as the user's: they are the engine's text for learners.
+    bound(x, name, how, depth, frame): as in `Name`; frames are numbered. returned(module, result): as it says.
+    unpacked(x, names): the code takes its shape apart into these names, None for an axis without one.
+    The definitions of fused ops count as the user's code: they are the engine's text for learners.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Watch:
         unpacked: Callable[[Any, list[str | None]], None],
     ) -> None:
         self.bound, self.returned, self.unpacked = bound, returned, unpacked
-        self.definitions: set[CodeType] = set()
+        self.definitions = {op.definition.__code__ for op in registry.values() if op.definition is not None}
         self.depth = self.frames = 0
         self.lines: dict[tuple[CodeType, int], Line] = {}
         self.users: dict[str, bool] = {}
@@ -53,7 +53,7 @@ class Watch:
     def line(self) -> Line | None:
         """The line of user code that is running."""
         frame: FrameType | None = sys._getframe(2)
-        while frame is not None and not self._is_users(frame.f_code):
+        while frame is not None and not self._is_users(frame):
             frame = frame.f_back
         if frame is None:
             return None
@@ -64,8 +64,10 @@ class Watch:
             self.lines[key] = Line(os.path.basename(name), frame.f_lineno, frame.f_code.co_name, text)
         return self.lines[key]
 
-    def _is_users(self, code: CodeType) -> bool:
-        name = code.co_filename
+    def _is_users(self, frame: FrameType) -> bool:
+        name = frame.f_code.co_filename
+        if name == "<string>":  # made by dataclasses and named tuples, or typed behind `python -c`
+            return bool(frame.f_globals.get("__name__") == "__main__")
         known = self.users.get(name)
         if known is None:
             path = os.path.abspath(name)
@@ -76,7 +78,7 @@ class Watch:
     def _called(self, frame: FrameType, event: str, arg: Any) -> Any:
         code = frame.f_code
         forward = code.co_name == "forward" and code.co_argcount > 0
-        if code not in self.definitions and not self._is_users(code):
+        if code not in self.definitions and not self._is_users(frame):
             if forward:
                 frame.f_trace_lines = False
                 return self._returning
@@ -113,17 +115,18 @@ class Watch:
             arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
             for name in code.co_names:
                 if isinstance(item := frame.f_globals.get(name), Variable):
-                    self.bound(item.array, name, "assigned", *place)
+                    self.bound(item, name, "assigned", *place)
         for name, item in frame.f_locals.items():
-            if seen.get(name) is item:
+            held, record = seen.get(name, (None, None))
+            now = item.record if isinstance(item, Variable) else None  # a change in place gives it another
+            if held is item and record is now:
                 continue
-            seen[name] = item
+            seen[name] = item, now
             if name == "_" or name.startswith("."):
                 continue
-            if isinstance(item, Variable):
-                self.bound(item.array, name, "argument" if name in arguments else "assigned", *place)
-            elif is_array(item):
-                self.bound(item, name, "argument" if name in arguments else "assigned", *place)
+            if isinstance(item, Variable) or is_array(item):
+                how = "argument" if name in arguments else "assigned" if isinstance(item, Variable) else "array"
+                self.bound(item, name, how, *place)
             elif isinstance(item, tuple | list | dict) and 0 < len(item) <= _MOST:
                 self._elements(name, item, place)
 
@@ -131,12 +134,11 @@ class Watch:
         item = frame.f_locals.get(variable)
         if isinstance(item, Variable):
             rest = [None] * (len(item.array.shape) - len(names))
-            self.unpacked(item.array, [*names[:front], *rest, *names[front:]])
+            self.unpacked(item, [*names[:front], *rest, *names[front:]])
 
     def _elements(self, name: str, item: Any, place: tuple[int, int]) -> None:
         pairs = item.items() if isinstance(item, dict) else enumerate(item)
         fields = getattr(item, "_fields", None)
         for key, element in list(pairs):
             if isinstance(element, Variable) or is_array(element):
-                array = element.array if isinstance(element, Variable) else element
-                self.bound(array, fields[key] if fields else f"{name}[{key!r}]", "element", *place)
+                self.bound(element, fields[key] if fields else f"{name}[{key!r}]", "element", *place)

@@ -1,0 +1,75 @@
+"""Arrays, ops and static arguments told in plain data."""
+
+from __future__ import annotations
+
+import inspect
+from functools import cache
+from typing import Any
+
+from tinygrad_edu import backend, tape
+from tinygrad_edu.graph.record import Application
+from tinygrad_edu.tape import Op
+
+
+def same_integers(array: Any, given: Any) -> bool:
+    """Whether two arrays hold the same integers."""
+    return array.shape == given.shape and given.dtype.kind in "iub" and bool((array == given).all())
+
+
+@cache
+def dtype_of(dtype: Any) -> str:
+    """The name of a dtype."""
+    return str(dtype)
+
+
+@cache
+def formula_of(op: Any) -> str:
+    """The first line of an op's docstring, a template over its arguments."""
+    return (inspect.getdoc(op) or "").partition("\n")[0]
+
+
+@cache
+def arguments_of(op: Any, count: int) -> tuple[str, ...]:
+    """The names of the inputs of one application, those of `*xs` numbered."""
+    fixed = [name for name in op.inputs if name != op._variadic]
+    return (*fixed[:count], *(f"{op._variadic}{i}" for i in range(count - len(fixed))))
+
+
+def names_of(op: type[Op], application: Application) -> list[str]:
+    """What may be saved of an op: its result, what it computed besides, its inputs."""
+    return ["out", *op.saves, *application.arguments]
+
+
+def address_of(array: Any) -> int:
+    """Where the memory of an array begins."""
+    interface = getattr(array, "__array_interface__", None) or array.__cuda_array_interface__
+    return int(interface["data"][0])
+
+
+def reads_of(record: tape.Record, plan: tape.Branch, application: Application) -> tuple[str, ...]:
+    """The names of the saved arrays that a rule reads."""
+    names = names_of(record.op, application)
+    keep = record.plan.keep
+    found: list[str] = []
+    for kind, what in plan.reads:
+        if kind == "kept" and what < len(keep):
+            found.append(names[keep[what]])
+        elif kind == "rest":
+            found += [names[place] for place in keep[slice(*what)]]
+    return tuple(found)
+
+
+def plain(value: Any) -> Any:
+    """A static argument as data: what is no number, text or tuple becomes text."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, tuple | list):
+        return tuple(plain(item) for item in value)
+    if isinstance(value, slice):
+        ends = ["" if end is None else str(end) for end in (value.start, value.stop, value.step)]
+        return ":".join(ends if ends[2] else ends[:2])
+    if value is Ellipsis:
+        return "..."
+    if backend.is_array(value):
+        return f"array {'×'.join(map(str, value.shape))}" if value.shape else str(value.item())
+    return str(value)
