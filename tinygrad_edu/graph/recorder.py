@@ -261,8 +261,8 @@ class Recorder(Listener):
             yield
             return
         parent = self.groups[-1] if self.groups else None
-        plain = {name: plain(value) for name, value in static.items()}
-        self.record.groups.append(Group(len(self.record.groups), op.name, self._scope(), parent, plain))
+        told = {name: plain(value) for name, value in static.items()}
+        self.record.groups.append(Group(len(self.record.groups), op.name, self._scope(), parent, told))
         self.groups.append(len(self.record.groups) - 1)
         try:
             yield
