@@ -258,7 +258,7 @@ class _Sheet:
                 text = scaled(text, *self._scale(step, folded))
         if branch.fitted and any(self.record.backward[i].op == "sum_to" for i in branch.applications[-2:]):
             text = f"Σ ({text})" if is_sum(text) else f"Σ {text}"
-        note = summed(step, use, self.record, self.axes, self.record.values[use.source].learned)
+        note = summed(step, use, self.axes, self.record.values[use.source].learned)
         shape = shape_text(use.source, self.record, self.axes, brief=True)
         return Row("branch", f"{self.gradients.of(use)} = {text}", note or shape)
 

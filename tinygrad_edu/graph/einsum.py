@@ -59,27 +59,31 @@ def _tone(name: str) -> str:
     return name if name in ("q", "k") else ""
 
 
-def summed(step: Step, use: Use, record: Record, axes: Axes, learned: bool) -> str:
+def summed(step: Step, use: Use, axes: Axes, learned: bool) -> str:
     """What the gradient that comes back from a use is summed over: "contract d", "sum over B q", or nothing."""
     used = operands(step.main) if use.op == step.main.id else None
-    target = use.value
-    if used is None and not learned and len(axes.of[target]) >= len(axes.of[step.out]):
-        return ""
-    involved = [step.out]
-    if used is not None and target in (used[0], used[2]):
-        involved.append(used[2] if use.at == 0 else used[0])
-    words: list[str] = []
-    seen: list[tuple[int, int]] = []
-    for value in involved:
-        names = axes.names(value) if value == step.out else names_beside(value, step, axes)
-        for i, axis in enumerate(axes.of[value]):
-            mine = [(target, j) for j in range(len(axes.of[target]))]
-            if axes.factors.leaves(axis) and not any(_alike(axes, (value, i), other) for other in mine + seen):
-                seen.append((value, i))
-                words.append(names[i])
+    if used is not None and use.value in (used[0], used[2]):
+        words = _contracted(step, use, used, axes)
+    elif not learned and len(axes.of[use.value]) >= len(axes.of[step.out]):
+        words = []
+    else:
+        mine = [(use.value, i) for i in range(len(axes.of[use.value]))]
+        out = [(step.out, i) for i in range(len(axes.of[step.out])) if axes.factors.leaves(axes.of[step.out][i])]
+        names = axes.names(step.out)
+        words = [names[place[1]] for place in out if not any(_alike(axes, place, other) for other in mine)]
     if not words:
         return ""
     return f"{'contract' if used is not None and not learned else 'sum over'} {' '.join(words)}"
+
+
+def _contracted(step: Step, use: Use, used: tuple[int, int, int, int], axes: Axes) -> list[str]:
+    """The axes of the result that an operand of a product lacks, by their places, as axes may be the same one."""
+    out = axes.names(step.out)
+    if use.at == 0:
+        return [*out[: len(out) - len(axes.of[use.value])], out[-1]]
+    if step.main.op == "linear":
+        return out[:-1]
+    return [*out[: len(out) - len(axes.of[use.value])], out[-2]]
 
 
 def _alike(axes: Axes, x: tuple[int, int], y: tuple[int, int]) -> bool:
