@@ -5,14 +5,29 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tinygrad_edu import backend
+from tinygrad_edu.absent import missing
 from tinygrad_edu.modes import no_grad, thread
+from tinygrad_edu.nn.conversions import Conversions
+from tinygrad_edu.nn.hooks import Hooked
+from tinygrad_edu.nn.inside import inside, walk
 from tinygrad_edu.nn.parameter import Buffer, Parameter, TransientBuffer
 from tinygrad_edu.tensor import Tensor
 
 Self = TypeVar("Self", bound="Module")
+_INSTEAD = {
+    "_parameters": "use named_parameters(recurse=False); setattr adds one",
+    "_buffers": "use named_buffers(recurse=False); register_buffer adds one",
+    "_modules": "use named_children(); setattr adds one",
+    "register_full_backward_hook": "tensor.register_hook sees the gradient of a tensor in forward",
+    "register_backward_hook": "tensor.register_hook sees the gradient of a tensor in forward",
+    "bfloat16": "the array libraries have no such dtype; use float()",
+    "compile": "there is no compiler; use the module as it is",
+    "to_empty": "use to(device)",
+    "share_memory": "threads share the memory anyway; tinygrad_edu.parallel.Shards uses the cores",
+}
 Kind = TypeVar("Kind")
 
 
@@ -23,7 +38,7 @@ class IncompatibleKeys(NamedTuple):
     unexpected_keys: list[str]
 
 
-class Module:
+class Module(Hooked, Conversions):
     """A function with parameters. A subclass makes its layers in `__init__` and writes `forward`; call the object.
 
     Differs from PyTorch: there is no table of registered parts. Whatever is an attribute counts, also inside lists,
@@ -55,16 +70,17 @@ class Module:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         trace = thread.mode.trace
+        run = self.forward if self._hooks is None else self._with_hooks
         if trace is None:
-            return self.forward(*args, **kwargs)
+            return run(*args, **kwargs)
         trace.enter(self)
         try:
-            return self.forward(*args, **kwargs)
+            return run(*args, **kwargs)
         finally:
             trace.leave(self)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name != "training" and "training" not in self.__dict__ and any(_inside(name, value, (Parameter, Module))):
+        if name != "training" and "training" not in self.__dict__ and any(inside(name, value, (Parameter, Module))):
             raise AttributeError(
                 f"{type(self).__name__}: {name!r} is assigned before super().__init__(); make that call the first line "
                 f"of __init__"
@@ -99,7 +115,7 @@ class Module:
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """(name, module) of every module directly inside, each once; in a plain list the name is `layers.0`."""
         seen: set[int] = set()
-        for name, child in _inside("", vars(self), Module):
+        for name, child in inside("", vars(self), Module):
             if id(child) not in seen:
                 seen.add(id(child))
                 yield name, child
@@ -111,7 +127,42 @@ class Module:
     def named_modules(self, prefix: str = "", remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
         """(path, module) of this module, then of all inside it, in the order of the attributes; each once, or under
         every path if `remove_duplicate` is False."""
-        return _walk(self, prefix, set() if remove_duplicate else None, ())
+        return walk(self, Module, prefix, set() if remove_duplicate else None, ())
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """The same as `setattr(self, name, module)`, for names that are made up as the program runs."""
+        if module is not None and not isinstance(module, Module):
+            raise TypeError(f"add_module: {name!r} is a {type(module).__name__}; give a Module, or None")
+        if "." in name or not name:
+            raise KeyError(f"add_module: {name!r} must be an attribute name without dots")
+        setattr(self, name, module)
+
+    register_module = add_module
+
+    def get_submodule(self, target: str) -> Module:
+        """The module at a path such as "layers.0.norm"; "" is this one. Raises AttributeError for another path."""
+        return self._at(target, dict(self.named_modules(remove_duplicate=False)), "module")
+
+    def get_parameter(self, target: str) -> Parameter:
+        """The parameter at a path such as "layers.0.weight". Raises AttributeError for another path."""
+        return self._at(target, dict(self.named_parameters(remove_duplicate=False)), "parameter")
+
+    def get_buffer(self, target: str) -> Buffer:
+        """The buffer at a path such as "layers.0.mask". Raises AttributeError for another path."""
+        return self._at(target, dict(self.named_buffers(remove_duplicate=False)), "buffer")
+
+    def _at(self, target: str, found: dict[str, Any], what: str) -> Any:
+        if target not in found:
+            raise AttributeError(f"{type(self).__name__} has no {what} {target!r}; it has {', '.join(found)}")
+        return found[target]
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            kind = type(self).__name__
+            if "training" not in self.__dict__ and name == "training":
+                raise AttributeError(f"{kind}: super().__init__() was not called; make it the first line of __init__")
+            raise missing(kind, name, [n for n in (*self.__dict__, *dir(type(self))) if n[0] != "_"], _INSTEAD)
 
     def modules(self) -> Iterator[Module]:
         """This module and all inside it, each once."""
@@ -142,7 +193,7 @@ class Module:
     ) -> Iterator[tuple[str, Kind]]:
         seen: set[int] = set()
         for path, module in self.named_modules(prefix, remove_duplicate) if recurse else [(prefix, self)]:
-            for name, value in _inside(path, vars(module), kind):
+            for name, value in inside(path, vars(module), kind):
                 if not remove_duplicate or id(value) not in seen:
                     seen.add(id(value))
                     yield name, value
@@ -152,7 +203,7 @@ class Module:
         state: dict[str, Tensor] = {}
         for path, module in self.named_modules(remove_duplicate=False):
             for kind in (Parameter, Buffer):
-                for name, value in _inside(path, vars(module), kind):
+                for name, value in inside(path, vars(module), kind):
                     if isinstance(value, Buffer) and not value.persistent:
                         continue
                     if name in state:
@@ -160,14 +211,16 @@ class Module:
                     state[name] = value
         return state
 
-    def state_dict(self) -> dict[str, Tensor]:
+    def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> dict[str, Tensor]:
         """Name to Tensor for all parameters and saved buffers, in the memory of the module (copy to keep values).
+
+        `prefix` comes before every name; `keep_vars` gives the parameters themselves, not tensors without history.
 
         >>> from tinygrad_edu import nn
         >>> {name: t.shape for name, t in nn.Linear(3, 2).state_dict().items()}
         {'weight': (2, 3), 'bias': (2,)}
         """
-        return {name: value.detach() for name, value in self._state().items()}
+        return {prefix + name: value if keep_vars else value.detach() for name, value in self._state().items()}
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
         """Copy values into the parameters and buffers, in place. Everything is checked first: all of it or nothing.
@@ -254,28 +307,6 @@ class Module:
         visit(self)
         return self
 
-    def to(self: Self, device: Any = None, dtype: Any = None) -> Self:
-        """Move parameters, buffers and gradients to a device, and the floating ones to a dtype. Returns the module.
-
-        Each Parameter stays the same object, so an optimizer keeps working. `module.to(tg.float64)` is understood.
-        Raises ValueError for a device that is not there, TypeError for a dtype that is not floating.
-        """
-        if device is not None and not isinstance(device, str):
-            device, dtype = None, device
-        if dtype is not None and (dtype := backend.dtype_of(dtype)).kind != "f":
-            raise TypeError(f"to: parameters need a floating dtype, not {dtype}; use float32 or float64")
-        held: list[Tensor] = [*self.parameters(), *self.buffers()]
-        held += [t.grad for t in held if t.grad is not None]
-        moved = []
-        for tensor in held:
-            array = tensor.array if device is None else backend.to_device(tensor.array, device)
-            if dtype is not None and array.dtype.kind == "f":
-                array = array.astype(dtype, copy=False)
-            moved.append(array)
-        for tensor, array in zip(held, moved, strict=True):
-            tensor.array = array
-        return self
-
     def extra_repr(self) -> str:
         """What the printed form of the module shows in its parentheses; a subclass writes it."""
         return ""
@@ -303,30 +334,6 @@ def zero_grads(parameters: Any, set_to_none: bool) -> None:
         else:
             with no_grad():
                 p.grad = p.grad.detach().zero_()
-
-
-def _join(path: str, name: Any) -> str:
-    return f"{path}.{name}" if path else str(name)
-
-
-def _inside(path: str, value: Any, kind: Any, within: tuple[int, ...] = ()) -> Iterator[tuple[str, Any]]:
-    """(name, object) of class `kind` in `value`, through lists, tuples and dicts; `within` stops circles."""
-    if isinstance(value, kind):
-        yield path, value
-    elif isinstance(value, list | tuple | dict) and id(value) not in within:
-        for name, item in value.items() if isinstance(value, dict) else enumerate(value):
-            if not isinstance(item, str | int | float):
-                yield from _inside(_join(path, name), item, kind, (*within, id(value)))
-
-
-def _walk(module: Module, path: str, seen: set[int] | None, above: tuple[int, ...]) -> Iterator[tuple[str, Module]]:
-    if id(module) in (above if seen is None else seen):
-        return
-    if seen is not None:
-        seen.add(id(module))
-    yield path, module
-    for name, child in _inside(path, vars(module), Module):
-        yield from _walk(child, name, seen, (*above, id(module)))
 
 
 def _numbered(name: str) -> tuple[str, int | None]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tinygrad_edu.methods.common import axis_of
 from tinygrad_edu.nn.functional.common import floating_of, tensor_of
-from tinygrad_edu.ops import activation, curve
+from tinygrad_edu.ops import activation, choice, curve
 from tinygrad_edu.tensor import Tensor
 
 
@@ -30,8 +30,10 @@ def gelu(input: Any, approximate: str = "none") -> Tensor:
     return activation.Gelu(floating_of(input, "gelu: input"), approximate=approximate)
 
 
-def relu(input: Any) -> Tensor:
+def relu(input: Any, inplace: bool = False) -> Tensor:
     """y = max(x, 0), any shape; the gradient at 0 is 0.
+
+    `inplace`, here and below, saves no memory and changes nothing: the input keeps its values.
 
     >>> relu([-1.0, 2.0])
     tensor([0., 2.])
@@ -39,11 +41,18 @@ def relu(input: Any) -> Tensor:
     return curve.Relu(tensor_of(input, "relu: input"))
 
 
-def softmax(input: Any, dim: int) -> Tensor:
+def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """y = softmax(−x) along `dim`."""
+    return softmax(-tensor_of(input, "softmin: input"), dim, dtype=dtype)
+
+
+def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """y = exp x / Σ exp x along `dim`: nonnegative, summing to 1; where all are −∞, 0 everywhere and no NaN.
 
     Args:
         input: scores or logits, any shape with an axis `dim`.
+        dim: the axis, always to be given.
+        dtype: what to convert the input to first.
 
     Returns:
         The shape of the input.
@@ -51,21 +60,21 @@ def softmax(input: Any, dim: int) -> Tensor:
     >>> softmax([0.0, 0.0], dim=0)
     tensor([0.5, 0.5])
     """
-    x = floating_of(input, "softmax: input")
+    x = floating_of(_converted(input, dtype), "softmax: input")
     return activation.Softmax(x, axis=axis_of(x, dim, "softmax"))
 
 
-def log_softmax(input: Any, dim: int) -> Tensor:
+def log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """y = x − ln Σ exp x along `dim`, finite for logits of any size.
 
     >>> log_softmax([0.0, 0.0], dim=0)
     tensor([-0.6931472, -0.6931472])
     """
-    x = floating_of(input, "log_softmax: input")
+    x = floating_of(_converted(input, dtype), "log_softmax: input")
     return activation.LogSoftmax(x, axis=axis_of(x, dim, "log_softmax"))
 
 
-def silu(input: Any) -> Tensor:
+def silu(input: Any, inplace: bool = False) -> Tensor:
     """y = x·σ(x), σ the sigmoid, any shape; also called swish.
 
     >>> round(silu([1.0]).item(), 4)
@@ -84,8 +93,10 @@ def tanh(input: Any) -> Tensor:
     return curve.Tanh(tensor_of(input, "tanh: input"))
 
 
-def softplus(input: Any, beta: float = 1.0) -> Tensor:
+def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """y = ln(1 + exp(beta·x)) / beta, any shape, without overflow.
+
+    `threshold`, from where on PyTorch takes x itself, is not needed and has no effect.
 
     >>> softplus([1000.0])
     tensor([1000.])
@@ -104,11 +115,113 @@ def logsigmoid(input: Any) -> Tensor:
     return -softplus(-tensor_of(input, "logsigmoid: input"))
 
 
-def leaky_relu(input: Any, negative_slope: float = 0.01) -> Tensor:
+def relu6(input: Any, inplace: bool = False) -> Tensor:
+    """y = x brought into 0 to 6, any shape."""
+    return hardtanh(input, 0.0, 6.0)
+
+
+def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """y = x brought into min_val to max_val, any shape; at a bound and beyond, the gradient is 0.
+
+    >>> hardtanh([-2.0, 0.5])
+    tensor([-1. ,  0.5])
+    """
+    x = floating_of(input, "hardtanh: input")
+    inside = (x > min_val) & (x < max_val)
+    return choice.Where(inside, x, x.detach().clamp(min_val, max_val))
+
+
+def hardsigmoid(input: Any, inplace: bool = False) -> Tensor:
+    """y = (x + 3) / 6 brought into 0 to 1, any shape."""
+    return relu6(floating_of(input, "hardsigmoid: input") + 3.0) / 6.0
+
+
+def hardswish(input: Any, inplace: bool = False) -> Tensor:
+    """y = x · hardsigmoid(x), any shape."""
+    x = floating_of(input, "hardswish: input")
+    return x * hardsigmoid(x)
+
+
+def mish(input: Any, inplace: bool = False) -> Tensor:
+    """y = x · tanh(softplus(x)), any shape."""
+    x = floating_of(input, "mish: input")
+    return x * softplus(x).tanh()
+
+
+def selu(input: Any, inplace: bool = False) -> Tensor:
+    """y = 1.0507·(x where x > 0, else 1.6733·(exp x − 1)), any shape.
+
+    Source: Klambauer et al., "Self-normalizing neural networks", 2017.
+    """
+    return elu(input, 1.6732632423543772) * 1.0507009873554805
+
+
+def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """y = x where x > 0, else alpha·(exp(x/alpha) − 1), any shape."""
+    x = floating_of(input, "celu: input")
+    return elu(x / alpha) * alpha
+
+
+def softsign(input: Any) -> Tensor:
+    """y = x / (1 + |x|), any shape."""
+    x = floating_of(input, "softsign: input")
+    return x / (1.0 + x.abs())
+
+
+def tanhshrink(input: Any) -> Tensor:
+    """y = x − tanh x, any shape."""
+    x = floating_of(input, "tanhshrink: input")
+    return x - x.tanh()
+
+
+def prelu(input: Any, weight: Any) -> Tensor:
+    """y = x where x > 0, else weight·x; `weight` [1], or one number for each index of axis 1."""
+    x, w = floating_of(input, "prelu: input"), floating_of(weight, "prelu: weight")
+    if w.array.size != 1:
+        w = w.reshape(-1, *(1,) * (x.array.ndim - 2))
+    return choice.Where(x > 0, x, x * w)
+
+
+def glu(input: Any, dim: int = -1) -> Tensor:
+    """y = a·σ(b), a and b the halves of the input along `dim`.
+
+    Source: Dauphin et al., "Language modeling with gated convolutional networks", 2017.
+
+    >>> glu([1.0, 2.0, 0.0, 0.0])
+    tensor([0.5, 1. ])
+    """
+    x = floating_of(input, "glu: input")
+    if x.array.shape[axis_of(x, dim, "glu")] % 2:
+        raise ValueError(f"glu: the length of dim {dim} must be even, the input has shape {x.array.shape}")
+    a, b = x.chunk(2, dim)
+    return a * b.sigmoid()
+
+
+def gumbel_softmax(logits: Any, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+    """y = softmax((logits + noise) / tau) with Gumbel noise: a soft draw from the distribution of the logits.
+
+    `hard` makes it one-hot, with the gradient of the soft one. `eps` is PyTorch's and has no effect.
+
+    Source: Jang, Gu and Poole, "Categorical reparameterization with Gumbel-softmax", 2017.
+    """
+    x = floating_of(logits, "gumbel_softmax: logits")
+    noise = -x.new_zeros(x.array.shape).exponential_().log()
+    soft = softmax((x + noise) / tau, dim)
+    if not hard:
+        return soft
+    place = soft.detach().argmax(dim, keepdim=True)
+    return x.new_zeros(x.array.shape).scatter_(dim, place, 1.0) - soft.detach() + soft
+
+
+def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """y = x where x > 0, else negative_slope·x, any shape."""
     return curve.LeakyRelu(floating_of(input, "leaky_relu: input"), slope=float(negative_slope))
 
 
-def elu(input: Any, alpha: float = 1.0) -> Tensor:
+def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """y = x where x > 0, else alpha·(exp x − 1), any shape."""
     return curve.Elu(floating_of(input, "elu: input"), alpha=float(alpha))
+
+
+def _converted(x: Any, dtype: Any) -> Any:
+    return x if dtype is None else tensor_of(x, "input").to(dtype)

@@ -6,7 +6,7 @@ from typing import Any
 
 from tinygrad_edu.nn.functional.common import floating_of, tensor_of
 from tinygrad_edu.nn.functional.layers import drops
-from tinygrad_edu.ops import attention, shape
+from tinygrad_edu.ops import activation, attention, layer, shape
 from tinygrad_edu.tensor import Tensor
 
 
@@ -26,8 +26,8 @@ def scaled_dot_product_attention(
         query: [..., q, d].
         key: [..., k, d].
         value: [..., k, e].
-        attn_mask: boolean, broadcast to [..., q, k], True where the query may read the key; unlike PyTorch's, it goes
-            together with `is_causal`, and numbers to be added are not taken.
+        attn_mask: broadcast to [..., q, k]: boolean, True where the query may read the key, or floating, added to the
+            scores (−∞ hides). Unlike PyTorch's, it goes together with `is_causal`.
         dropout_p: probability of dropping a weight; always applied when above 0, so pass 0 outside training.
         is_causal: key k is hidden from query q unless k ≤ q + (keys − queries): the ends are aligned, so one new query
             over a cache sees all of it. (PyTorch aligns the starts.)
@@ -69,19 +69,39 @@ def scaled_dot_product_attention(
     visible = attn_mask
     if visible is not None:
         visible = tensor_of(visible, "attention: attn_mask")
-        if visible.array.dtype.kind != "b":
+        if visible.array.dtype.kind not in "bf":
             raise TypeError(
-                f"attention: attn_mask must be boolean (True = may read), got {visible.array.dtype}; compare something"
+                f"attention: attn_mask must be boolean (True = may read) or floating (added to the scores), got "
+                f"{visible.array.dtype}; compare something"
             )
         scores = (*qs[:-1], ks[-2])
         if visible.array.ndim > len(scores) or any(
             n not in (1, m) for n, m in zip(visible.array.shape[::-1], scores[::-1], strict=False)
         ):
             raise ValueError(f"attention: attn_mask {visible.array.shape} does not broadcast to the scores {scores}")
+    bias = None
+    if visible is not None and visible.array.dtype.kind == "f":
+        visible, bias = _split_mask(visible)
     factor = float(scale) if scale is not None else 1.0 / qs[-1] ** 0.5 if qs[-1] else 1.0
+    if bias is not None:
+        scores_ = q @ k.transpose(-2, -1) * factor + bias.to(q.array.dtype)
+        if is_causal:
+            hidden = ~attention.causal_mask(qs[-2], ks[-2], q.array)
+            scores_ = scores_.masked_fill(hidden, float("-inf"))
+        weights = activation.Softmax(scores_, axis=-1)
+        return (layer.Dropout(weights, **drops(dropout_p)) if dropout_p > 0.0 else weights) @ v
     if dropout_p > 0.0:
         return attention.attend(q, k, v, visible, is_causal=is_causal, scale=factor, dropout=drops(dropout_p))
     return attention.ScaledDotProductAttention(q, k, v, visible, is_causal=is_causal, scale=factor)
+
+
+def _split_mask(mask: Any) -> tuple[Any, Any]:
+    """A floating mask as a boolean one where it holds but 0 and −∞ and needs no gradient, else as it is."""
+    if not mask.requires_grad:
+        shown = mask.array == 0
+        if (shown | (mask.array == float("-inf"))).all():
+            return Tensor(shown), None
+    return None, mask
 
 
 def _for_each_head(x: Any, heads: int) -> Any:

@@ -43,13 +43,14 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     return layer.Linear(x, w, b)
 
 
-def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Tensor:
+def embedding(input: Any, weight: Any, padding_idx: int | None = None, *, sparse: bool = False) -> Tensor:
     """The rows of a table: y[..., :] = W[ids[...], :].
 
     Args:
         input: token ids, integers [...] from 0 to V − 1; negative ones are refused, also by arrays that would wrap.
         weight: [V, D].
         padding_idx: a row that gets no gradient; a negative one counts from the end.
+        sparse: without effect: gradients are dense.
 
     Returns:
         [..., D].
@@ -96,7 +97,7 @@ def layer_norm(
     return layer.LayerNorm(x, *parts, axes=len(over), eps=eps)
 
 
-def dropout(input: Any, p: float = 0.5, training: bool = True) -> Tensor:
+def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """In training, every element becomes 0 with probability `p`, else x / (1 − p); otherwise x itself.
 
     Which elements drop depends on the random stream and on the sample's index (axis 0) in the whole batch, not on how
@@ -105,6 +106,7 @@ def dropout(input: Any, p: float = 0.5, training: bool = True) -> Tensor:
     Args:
         input: any shape, samples on axis 0.
         p: probability from 0 to 1.
+        inplace: without effect: the input keeps its values.
 
     Source: Srivastava et al., "Dropout", 2014.
 
@@ -211,3 +213,9 @@ def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> T
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Σ x1 ⊙ x2 / (‖x1‖·‖x2‖) along `dim`."""
     return (normalize(x1, 2.0, dim, eps) * normalize(x2, 2.0, dim, eps)).sum(dim)
+
+
+def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+    """‖x1 − x2 + eps‖_p over the last axis."""
+    x = floating_of(x1, "pairwise_distance: x1")
+    return (x - floating_of(x2, "pairwise_distance: x2") + eps).norm(p, -1, keepdim=keepdim)

@@ -128,6 +128,13 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
     return _all(choice.Where(d < beta, d * d * (0.5 / beta), d - 0.5 * beta), reduction, "smooth_l1_loss")
 
 
+def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Tensor:
+    """(x − y)² / 2 where |x − y| < delta, else delta·(|x − y| − delta/2)."""
+    x, y = _pair(input, target, "huber_loss")
+    d = (x - y).abs()
+    return _all(choice.Where(d < delta, d * d * 0.5, (d - 0.5 * delta) * delta), reduction, "huber_loss")
+
+
 def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Tensor:
     """y (ln y − x) of log-probabilities x and probabilities y (or ln y, if `log_target`); 0 where y = 0.
 
