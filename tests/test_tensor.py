@@ -225,6 +225,12 @@ class TestManners:
         with pytest.raises(RuntimeError, match="detach"):
             (x * 2).requires_grad_(False)
         assert not x.detach().requires_grad
+        y = tg.ones(1)
+        y.requires_grad = True
+        assert y.requires_grad
+        for tensor, value, error in ((tg.arange(2), True, TypeError), (x * 2, False, RuntimeError)):
+            with pytest.raises(error, match="requires_grad: "):
+                tensor.requires_grad = value
 
 
 class TestConversion:

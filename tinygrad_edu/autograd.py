@@ -211,7 +211,7 @@ class _Rerun:
         args = list(self.args)
         for i, array, wanted in zip(self.given, xs, need):
             args[i] = wrap(Tensor, array)
-            args[i].requires_grad = wanted
+            args[i].needs = wanted
         stream = random.Generator()
         stream.set_state(self.stream)
         with setting(grad=True, generator=stream, first_sample=self.first_sample):

@@ -26,7 +26,7 @@ class Variable:
     The version counter belongs to the memory: views share it, and an in-place change adds one.
     """
 
-    __slots__ = ("__weakref__", "_grad", "_version", "array", "index", "record", "requires_grad")
+    __slots__ = ("__weakref__", "_grad", "_version", "array", "index", "needs", "record")
     result: ClassVar[type[Variable]]  # the class of what ops make from this one
 
     def __init_subclass__(cls, result: bool = True, **kwargs: Any) -> None:
@@ -35,18 +35,33 @@ class Variable:
             cls.result = cls
 
     array: Any
-    requires_grad: bool
+    needs: bool  # whether gradients are wanted; what the engine itself reads
     record: Record | None
     index: int
     _grad: Any
     _version: list[int]
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients are wanted for this value; to be set on leaves."""
+        return self.needs
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: bool) -> None:
+        if wanted and self.array.dtype.kind != "f":
+            raise TypeError(
+                f"requires_grad: only floating tensors have gradients, this one is {self.array.dtype}; use .float()"
+            )
+        if not wanted and self.record is not None:
+            raise RuntimeError("requires_grad: this tensor was made by an op; use .detach() for one without history")
+        self.needs = bool(wanted)
 
 
 def wrap(kind: type[Variable], array: Any, record: Record | None = None, index: int = 0, version: Any = None) -> Any:
     """A Variable of class `kind` around an array, without a copy."""
     v = kind.__new__(kind)
     v.array, v.record, v.index, v._grad = array, record, index, None
-    v.requires_grad = record is not None
+    v.needs = record is not None
     v._version = [0] if version is None else version
     return v
 
@@ -209,7 +224,7 @@ class Op:
                 if kind is None:
                     kind, lead = x.result, x.array
                 arrays.append(x.array)
-                if x.requires_grad:
+                if x.needs:
                     mask |= bit
             else:
                 arrays.append(x)

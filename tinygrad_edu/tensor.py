@@ -54,7 +54,7 @@ class Tensor(Named, Products, Reductions, Shapes, Picks, Conversions, Changes):
             data = data.array
         self.array = backend.new_array(data, dtype, device)
         self.record, self.index, self._grad, self._version = None, 0, None, [0]
-        self.requires_grad = False
+        self.needs = False
         if requires_grad:
             self.requires_grad_()
 
@@ -151,12 +151,6 @@ class Tensor(Named, Products, Reductions, Shapes, Picks, Conversions, Changes):
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Say whether gradients are wanted for this leaf; returns itself."""
-        if requires_grad and self.array.dtype.kind != "f":
-            raise TypeError(
-                f"requires_grad: only floating tensors have gradients, this one is {self.dtype}; use .float()"
-            )
-        if not requires_grad and self.record is not None:
-            raise RuntimeError("requires_grad: this tensor was made by an op; use .detach() for one without history")
         self.requires_grad = requires_grad
         return self
 
@@ -262,7 +256,7 @@ class Tensor(Named, Products, Reductions, Shapes, Picks, Conversions, Changes):
             raise RuntimeError("deepcopy: only leaves are copied with all they hold; use x.detach() or x.clone()")
         twin = wrap(type(self), backend.own_copy(self.array))
         memo[id(self)] = twin
-        twin.requires_grad = self.requires_grad
+        twin.needs = self.needs
         if self._grad is not None:
             twin._grad = wrap(Tensor, backend.own_copy(self._grad.array))
         return twin
@@ -275,5 +269,5 @@ class Tensor(Named, Products, Reductions, Shapes, Picks, Conversions, Changes):
 
 def _rebuild(kind: type[Tensor], array: Any, requires_grad: bool, device: str) -> Tensor:
     t = wrap(kind, backend.to_device(array, device))
-    t.requires_grad = requires_grad
+    t.needs = requires_grad
     return t

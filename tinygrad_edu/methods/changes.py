@@ -33,7 +33,7 @@ class Changes(Variable, result=False):
         )
         self._may_change(what, recorded)
         old = wrap(self.result, self.array, self.record, self.index, self._version)
-        old.requires_grad = self.requires_grad
+        old.needs = self.needs
         result = binary(op, old, *others) if others and not static else op(old, *others, **static)
         if result.array.shape != self.array.shape:
             raise ValueError(f"{what}: the result has shape {result.array.shape}, which {self.array.shape} cannot hold")
@@ -45,7 +45,7 @@ class Changes(Variable, result=False):
             result = choice.Cast(result, dtype=self.array.dtype)
         if result.record is not None:
             _keep_apart(result.record, self.array)
-            self.record, self.index, self.requires_grad = result.record, result.index, True
+            self.record, self.index, self.needs = result.record, result.index, True
         self.array[...] = result.array
         self._version[0] += 1
         return self  # type: ignore[return-value]
@@ -270,7 +270,7 @@ class Changes(Variable, result=False):
 
     def detach_(self) -> Tensor:
         """Forget how this was made: no gradient goes back through it any more."""
-        self.record, self.index, self.requires_grad = None, 0, False
+        self.record, self.index, self.needs = None, 0, False
         return self  # type: ignore[return-value]
 
     def normal_(self, mean: float = 0.0, std: float = 1.0, generator: random.Generator | None = None) -> Tensor:
