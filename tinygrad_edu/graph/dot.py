@@ -160,8 +160,7 @@ def _card(card: Card) -> str:
         rows.append(_grid(card.grid, card.heads))
     for row in card.rows:
         lines = wrap(row.formula, _LONG)
-        mark = {"branch": "▲ ", "sum": "▲ ", "start": "▲ "}[row.kind]
-        text = [mark + lines[0], *("   " + line for line in lines[1:])]
+        text = [f"▲ {lines[0]}", *("   " + line for line in lines[1:])]
         rows.append(
             _cell(text, 10, style.GRADIENT, style.GRADIENT_GROUND, mono=True)
             + _cell(row.note or " ", 9, style.GRADIENT, style.GRADIENT_GROUND)
