@@ -32,7 +32,15 @@ class Picks(Variable, result=False):
             cut = self[tuple(slice(None) if i == axis else slice(k) for i, k in enumerate(at.array.shape))]
         return pick.Gather(cut, at, axis=axis)
 
-    take_along_dim = gather
+    def take_along_dim(self, indices: Any, dim: int | None = None) -> Tensor:
+        """x[..., indices[..., i, ...], ...] along `dim`, the other lengths broadcast; of the flattened x where None."""
+        x, at = operand(self, self), operand(indices, self)
+        if dim is None:
+            return x.reshape(-1).gather(0, at.reshape(-1))
+        axis = axis_of(self, dim, "take_along_dim")
+        lengths = [k if n == 1 else n for n, k in zip(x.array.shape, at.array.shape)]
+        wide = [-1 if i == axis else n for i, n in enumerate(lengths)]
+        return x.expand(wide).gather(axis, at.expand(wide))
 
     def scatter_add(self, dim: int, index: Any, src: Any) -> Tensor:
         """x with src[..., i, ...] added at [..., index[..., i, ...], ...] along `dim`."""
