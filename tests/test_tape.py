@@ -517,6 +517,37 @@ class TestThreads:
         registry.pop("broken")
 
 
+class TestOwnOps:
+    def test_a_rule_of_ones_own_differentiates_to_any_order(self) -> None:
+        class Cube(Op):
+            """{out} = {x}³"""
+
+            def forward(x, *, scale=1.0):
+                return x * x * x * scale  # type: ignore[operator]
+
+            def dx(g, x, scale):
+                """d{x} = 3 {scale} {x}² ⊙ d{out}"""
+                return g * x * x * (3.0 * scale)
+
+        cube: Any = Cube
+        x = leaf(2.0)
+        y = cube(x, scale=2.0)
+        for expected in (24.0, 24.0, 12.0):  # of 2x³ at 2: 6x², 12x, 12
+            (y,) = tg.grad(y, x, create_graph=True)
+            assert y.item() == expected
+        assert cube(np.array([2.0])).tolist() == [8.0]
+        registry.pop("cube")
+
+    def test_names_of_the_engine_are_taken(self) -> None:
+        with pytest.raises(ValueError, match=r"op cast: the name belongs to tinygrad_edu\.ops\.choice"):
+
+            class Cast(Op):
+                """{out} = {x}"""
+
+                def forward(x):
+                    return x
+
+
 class TestMemory:
     def test_no_cycle_keeps_a_graph_alive(self) -> None:
         gc.collect()

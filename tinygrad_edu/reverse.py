@@ -109,7 +109,7 @@ def differentiate(
                 for i, held in r.retained.items():
                     if gs[i] is not None:
                         results[n, i] = Arrived(held(), gs[i], False)
-            if all(g is None for g in gs):
+            if not any(g is not None for g in gs):
                 continue
             if lifted or trace is not None:
                 pairs = _recorded_branches(r, gs if r.op.outputs else gs[0], kind, create, trace)

@@ -198,6 +198,9 @@ class Op:
         for key in ("forward", "definition", "gradients"):
             if key in cls.__dict__:
                 setattr(cls, key, staticmethod(cls.__dict__[key]))
+        taken = registry.get(cls.name)
+        if taken is not None and taken.__module__ != cls.__module__ and taken.__module__.startswith("tinygrad_edu."):
+            raise ValueError(f"op {cls.name}: the name belongs to {taken.__module__}; give the class another name")
         registry[cls.name] = cls
 
     _variadic: ClassVar[str | None]
@@ -249,9 +252,8 @@ class Op:
                     break
         if mode.trace is not None:
             mode.trace.starting(cls, inputs)
-        for name, default in cls._static.items():
-            if name not in static:
-                static[name] = default
+        if len(static) < len(cls._static):
+            static = cls._static | static
         result = cls.forward(*arrays, recording=mask != 0, **static) if cls._asks else cls.forward(*arrays, **static)
         out, saved = (result[0], result[1:]) if cls.saves else (result, ())
         if cls.outputs:
@@ -318,10 +320,10 @@ class Op:
         r.kept = [known[i] for i in plan.keep]
         if plan.keeps_shapes:
             r.kept.append(tuple(x.shape for x in arrays))
-        r.versions = [
-            (x._version, x._version[0]) if i >= 0 and isinstance(x := inputs[i], Variable) else None
-            for i in plan.inputs_kept
-        ]
+        r.versions = []
+        for i in plan.inputs_kept:
+            x = inputs[i] if i >= 0 else None
+            r.versions.append((x._version, x._version[0]) if isinstance(x, Variable) else None)
         return r
 
     @classmethod
