@@ -11,7 +11,7 @@ from urllib.parse import urlparse
 import pytest
 
 from tinygrad_edu.training import Metrics, TrainConfig
-from tools import demo
+from tools import demo, draw
 from tools.cli import run
 from tools.page import Result, chart, page
 
@@ -73,6 +73,16 @@ def test_the_page_shows_what_the_models_wrote_as_text() -> None:
 )
 def test_the_page_shows(text: str) -> None:
     assert text in page([RESULT], 5.0, "cpu", "runs/demo")
+
+
+def test_the_lengths_that_the_page_explains_are_those_of_the_pictures() -> None:
+    text = " ".join(page([RESULT], 5.0, "cpu", "runs/demo").split())
+    sizes = draw._SMALL["gpt"]
+    D, H = sizes["width"], sizes["heads"]
+    axes = {"B": draw._B, "T": draw._T, "D": D, "H": H, "d": D // H, "F": 4 * D, "V": sizes["vocab_size"]}
+    assert [
+        f"{axis} = {length}" for axis, length in axes.items() if f"{axis} = {length} " not in text.replace(",", " ")
+    ] == []
 
 
 def test_a_run_that_was_never_measured_has_a_page() -> None:
