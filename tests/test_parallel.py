@@ -1,5 +1,6 @@
 """Shards: the same loss and gradients as one pass over the whole batch, and nothing left behind when one fails."""
 
+import gc
 import threading
 from typing import Any, NamedTuple
 
@@ -247,6 +248,26 @@ def test_products_use_one_thread_inside_and_all_of_them_after():
     with pytest.raises(ZeroDivisionError), Shards(2):
         raise ZeroDivisionError
     assert blas_threads() == before
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_collector_is_left_as_it_was(enabled):
+    class Model(Scale):
+        def loss(self, parts):
+            assert not gc.isenabled()
+            return super().loss(parts)
+
+    before = gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        with Shards(2) as shards:
+            shards.backward(Model(), ([1.0, 2.0],))
+            assert gc.isenabled() is enabled
+            with pytest.raises(AttributeError):
+                shards.backward(None, ([1.0, 2.0],))
+            assert gc.isenabled() is enabled
+    finally:
+        (gc.enable if before else gc.disable)()
 
 
 def test_threads_end_with_the_block():

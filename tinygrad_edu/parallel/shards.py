@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -118,7 +120,8 @@ class Shards:
             finally:
                 thread.mode = before
 
-        shares = workers.run(share, count)
+        with _no_collection():
+            shares = workers.run(share, count)
         random.current().set_state(shares[0].generator.get_state())
         labels = sum(s.labels for s in shares)
         if labels:
@@ -137,6 +140,18 @@ class Shards:
         for found in workers.run(means, parts):
             for key, gradient in found:
                 deliver(holders[key], gradient, True)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """The cycle collector stands still: a tape makes no cycles, and one thread's collection stops all of them."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _loss_and_gradients(model: Any, batch: Any) -> tuple[float, int, Gradients]:
