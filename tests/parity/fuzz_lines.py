@@ -578,7 +578,7 @@ def drawn(seed: int, number: int, length: int | None = None) -> Program:
     names = list(LINES)
     lines: list[tuple[tuple[str, ...], str]] = []
     ops: list[str] = []
-    goal = length or rng.randrange(5, 61)
+    goal = length or min(rng.randint(5, 60), rng.randint(5, 60))  # more short ones than long ones
     for _ in range(20 * goal):
         if len(lines) == goal:
             break
