@@ -1,4 +1,4 @@
-"""Modules that hold modules in order: ModuleList and Sequential."""
+"""Modules that hold modules: ModuleList, ModuleDict, Sequential."""
 
 from __future__ import annotations
 
@@ -36,6 +36,23 @@ class _Ordered(Module):
         if not -len(parts) <= index < len(parts):
             raise IndexError(f"{type(self).__name__}: index {index} of {len(parts)} modules")
         setattr(self, names[index], self._checked(module))
+
+    def __delitem__(self, index: int | slice) -> None:
+        parts = self._parts()
+        del parts[index]
+        self._renumber(parts)
+
+    def _renumber(self, parts: list[Module]) -> None:
+        for name in [name for name, value in vars(self).items() if isinstance(value, Module)]:
+            delattr(self, name)
+        for i, part in enumerate(parts):
+            setattr(self, str(i), part)
+
+    def pop(self, index: int = -1) -> Module:
+        """Take the module at `index` out and return it; those behind it get the number before."""
+        module = self[index]
+        del self[index]
+        return module
 
     def append(self, module: Module) -> Any:
         """Add a module at the end. Returns the container."""
@@ -83,8 +100,13 @@ class ModuleList(_Ordered):
         """Put a module before position `index`; those behind it get the next number."""
         parts = self._parts()
         parts.insert(index, self._checked(module))
-        for i, part in enumerate(parts):
-            setattr(self, str(i), part)
+        self._renumber(parts)
+
+    def __add__(self, other: Iterable[Module]) -> ModuleList:
+        return ModuleList([*self, *other])
+
+    def __iadd__(self, other: Iterable[Module]) -> ModuleList:
+        return self.extend(other)
 
     def _of(self, parts: list[Module]) -> ModuleList:
         return ModuleList(parts)
@@ -120,3 +142,77 @@ class Sequential(_Ordered):
 
     def _of(self, parts: list[Module]) -> Sequential:
         return Sequential(*parts)
+
+
+class ModuleDict(Module):
+    """A dict of modules, in the order they came. A module is an attribute under its key as well.
+
+    Args:
+        modules: a mapping or pairs of name and module.
+
+    Raises TypeError for anything but a Module, KeyError for a name that is no plain attribute name.
+
+    >>> from tinygrad_edu import nn
+    >>> parts = nn.ModuleDict({"up": nn.Linear(2, 4), "act": nn.GELU()})
+    >>> list(parts), parts.up.weight.shape
+    (['up', 'act'], (4, 2))
+    """
+
+    def __init__(self, modules: Any = None) -> None:
+        super().__init__()
+        self.update(modules or {})
+
+    def __getitem__(self, key: str) -> Any:
+        parts = dict(self.items())
+        if key not in parts:
+            raise KeyError(f"ModuleDict has no module {key!r}; it has {', '.join(parts) or 'none'}")
+        return parts[key]
+
+    def __setitem__(self, key: str, module: Module) -> None:
+        if not isinstance(module, Module):
+            raise TypeError(f"ModuleDict holds modules, not a {type(module).__name__}: {module!r}")
+        taken = hasattr(self, key) and key not in self
+        if not isinstance(key, str) or not key or "." in key or taken:
+            raise KeyError(f"ModuleDict: {key!r} must be a new attribute name without dots")
+        setattr(self, key, module)
+
+    def __delitem__(self, key: str) -> None:
+        self[key]
+        delattr(self, key)
+
+    def __len__(self) -> int:
+        return len(self.items())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.keys()
+
+    def keys(self) -> list[str]:
+        """The names, in order."""
+        return [name for name, _ in self.items()]
+
+    def values(self) -> list[Any]:
+        """The modules, in order."""
+        return [module for _, module in self.items()]
+
+    def items(self) -> list[tuple[str, Any]]:
+        """(name, module), in order."""
+        return [(name, value) for name, value in vars(self).items() if isinstance(value, Module)]
+
+    def update(self, modules: Any) -> None:
+        """Take the modules of a mapping or of pairs, in place of those with the same names."""
+        for name, module in modules.items() if hasattr(modules, "items") else modules:
+            self[name] = module
+
+    def pop(self, key: str) -> Any:
+        """Take a module out and return it."""
+        module = self[key]
+        del self[key]
+        return module
+
+    def clear(self) -> None:
+        """Take all modules out."""
+        for key in self.keys():
+            del self[key]

@@ -69,7 +69,7 @@ class Hooked:
 
         Returns a handle; `handle.remove()` takes the hook back.
         """
-        return self._hook("before", hook, prepend, with_kwargs)
+        return self._set_hook("before", hook, prepend, with_kwargs)
 
     def register_forward_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
@@ -89,9 +89,9 @@ class Hooked:
         ...     _ = layer(tg.zeros(1, 2))
         (1, 3)
         """
-        return self._hook("after", hook, prepend, with_kwargs)
+        return self._set_hook("after", hook, prepend, with_kwargs)
 
-    def _hook(self, place: str, hook: Callable[..., Any], prepend: bool, with_kwargs: bool) -> HookHandle:
+    def _set_hook(self, place: str, hook: Callable[..., Any], prepend: bool, with_kwargs: bool) -> HookHandle:
         if self._hooks is None:
             self._hooks = Hooks()
         hooks: list[Any] = getattr(self._hooks, place)

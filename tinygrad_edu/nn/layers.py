@@ -72,6 +72,7 @@ class Embedding(Module):
         padding_idx: id of the padding token; negative counts from the end.
         device: where the table lives.
         dtype: its dtype, float32 unless given.
+        sparse: without effect: the gradient is dense.
 
     Parameters: weight [num_embeddings, embedding_dim], normal with mean 0 and standard deviation 1 at first.
     Raises ValueError for a padding_idx outside the table; calling it raises IndexError for an id outside.
@@ -88,6 +89,8 @@ class Embedding(Module):
         padding_idx: int | None = None,
         device: Any = None,
         dtype: Any = None,
+        *,
+        sparse: bool = False,
     ) -> None:
         super().__init__()
         _sizes("Embedding", num_embeddings=num_embeddings, embedding_dim=embedding_dim)
@@ -98,6 +101,16 @@ class Embedding(Module):
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
         self.weight = _empty((num_embeddings, embedding_dim), dtype, device)
         self.reset_parameters()
+
+    @classmethod
+    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None) -> Embedding:
+        """A layer whose table is `embeddings` [num_embeddings, embedding_dim], in its memory, frozen if `freeze`."""
+        if embeddings.ndim != 2:
+            raise ValueError(f"Embedding.from_pretrained: the table needs two axes, got shape {embeddings.shape}")
+        rows, width = embeddings.shape
+        layer = cls(rows, width, padding_idx=padding_idx)
+        layer.weight = Parameter(embeddings, requires_grad=not freeze)
+        return layer
 
     def reset_parameters(self, std: float = 1.0) -> None:
         """Draw the table again, normal with mean 0 and standard deviation `std`; the padding row becomes zero."""
@@ -170,11 +183,61 @@ class LayerNorm(Module):
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
+class RMSNorm(Module):
+    """y = x / √(mean(x²) + ε) ⊙ weight, the mean over the last axes; nothing is subtracted.
+
+    Args:
+        normalized_shape: sizes of the axes that are normalised together, an int for the last axis alone.
+        eps: ε; the rounding unit of x's dtype where None.
+        elementwise_affine: whether there is a weight.
+        device: where it lives.
+        dtype: its dtype, float32 unless given.
+
+    Parameters: weight, of shape normalized_shape, ones at first.
+    Source: Zhang and Sennrich, "Root mean square layer normalization", 2019.
+
+    >>> from tinygrad_edu import nn
+    >>> import tinygrad_edu as tg
+    >>> nn.RMSNorm(2)(tg.tensor([3.0, -3.0])).tolist()
+    [1.0, -1.0]
+    """
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        if not shape or min(shape) < 1:
+            raise ValueError(f"RMSNorm: normalized_shape {normalized_shape} must hold at least one positive size")
+        self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
+        self.weight = _empty(shape, dtype, device) if elementwise_affine else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set the weight to ones."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+
+    def forward(self, x: Any) -> Tensor:
+        """x [..., *normalized_shape] -> y of the same shape."""
+        return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        """(4,), eps=None, elementwise_affine=True"""
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
 class Dropout(Module):
     """In training, each element becomes 0 with probability p and is divided by 1 − p otherwise; in eval, y = x.
 
     Args:
         p: the probability, in [0, 1].
+        inplace: without effect: x keeps its values.
 
     Raises ValueError for a p outside.
 
@@ -184,7 +247,7 @@ class Dropout(Module):
     [1.0, 1.0, 1.0]
     """
 
-    def __init__(self, p: float = 0.5) -> None:
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
         if not 0 <= p <= 1:
             raise ValueError(f"Dropout: p is a probability in [0, 1], not {p}")

@@ -141,17 +141,17 @@ class Module(Hooked, Conversions):
 
     def get_submodule(self, target: str) -> Module:
         """The module at a path such as "layers.0.norm"; "" is this one. Raises AttributeError for another path."""
-        return self._at(target, dict(self.named_modules(remove_duplicate=False)), "module")
+        return self._found_at(target, dict(self.named_modules(remove_duplicate=False)), "module")
 
     def get_parameter(self, target: str) -> Parameter:
         """The parameter at a path such as "layers.0.weight". Raises AttributeError for another path."""
-        return self._at(target, dict(self.named_parameters(remove_duplicate=False)), "parameter")
+        return self._found_at(target, dict(self.named_parameters(remove_duplicate=False)), "parameter")
 
     def get_buffer(self, target: str) -> Buffer:
         """The buffer at a path such as "layers.0.mask". Raises AttributeError for another path."""
-        return self._at(target, dict(self.named_buffers(remove_duplicate=False)), "buffer")
+        return self._found_at(target, dict(self.named_buffers(remove_duplicate=False)), "buffer")
 
-    def _at(self, target: str, found: dict[str, Any], what: str) -> Any:
+    def _found_at(self, target: str, found: dict[str, Any], what: str) -> Any:
         if target not in found:
             raise AttributeError(f"{type(self).__name__} has no {what} {target!r}; it has {', '.join(found)}")
         return found[target]
@@ -198,7 +198,7 @@ class Module(Hooked, Conversions):
                     seen.add(id(value))
                     yield name, value
 
-    def _state(self) -> dict[str, Tensor]:
+    def _own_state(self) -> dict[str, Tensor]:
         """Every parameter and saved buffer under each of its names."""
         state: dict[str, Tensor] = {}
         for path, module in self.named_modules(remove_duplicate=False):
@@ -220,7 +220,7 @@ class Module(Hooked, Conversions):
         >>> {name: t.shape for name, t in nn.Linear(3, 2).state_dict().items()}
         {'weight': (2, 3), 'bias': (2,)}
         """
-        return {prefix + name: value if keep_vars else value.detach() for name, value in self._state().items()}
+        return {prefix + name: value if keep_vars else value.detach() for name, value in self._own_state().items()}
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
         """Copy values into the parameters and buffers, in place. Everything is checked first: all of it or nothing.
@@ -234,7 +234,7 @@ class Module(Hooked, Conversions):
 
         Raises ValueError, naming every missing and unexpected name (if strict) and every wrong shape or dtype.
         """
-        own = self._state()
+        own = self._own_state()
         names: dict[int, list[str]] = {}
         for name, target in own.items():
             names.setdefault(id(target), []).append(name)

@@ -1,0 +1,239 @@
+"""Recurrent layers over whole sequences: RNN, GRU and LSTM, several layers deep, in one or both directions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinygrad_edu.creation import zeros
+from tinygrad_edu.functional import cat, stack
+from tinygrad_edu.nn import functional as F
+from tinygrad_edu.nn.cells import drawn, gru_step, lstm_step, step_of
+from tinygrad_edu.nn.module import Module
+
+
+class _Recurrent(Module):
+    gates = 1
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int,
+        bias: bool,
+        batch_first: bool,
+        dropout: float,
+        bidirectional: bool,
+        device: Any,
+        dtype: Any,
+    ) -> None:
+        super().__init__()
+        kind = type(self).__name__
+        if input_size < 0 or hidden_size < 1 or num_layers < 1:
+            raise ValueError(f"{kind}: sizes must be positive, got {input_size}, {hidden_size} and {num_layers} layers")
+        if not 0 <= dropout <= 1:
+            raise ValueError(f"{kind}: dropout is a probability in [0, 1], not {dropout}")
+        self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
+        self.batch_first, self.dropout, self.bidirectional = batch_first, float(dropout), bidirectional
+        ways = ["", "_reverse"] if bidirectional else [""]
+        rows = self.gates * hidden_size
+        for layer in range(num_layers):
+            width = input_size if layer == 0 else hidden_size * len(ways)
+            for way in ways:
+                shapes: dict[str, tuple[int, ...]] = {"weight_ih": (rows, width), "weight_hh": (rows, hidden_size)}
+                shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)} if bias else {}
+                for name, shape in shapes.items():
+                    setattr(self, f"{name}_l{layer}{way}", drawn(shape, hidden_size, device, dtype))
+
+    def flatten_parameters(self) -> None:
+        """Nothing: the parameters' place in memory does not matter here."""
+
+    def step(self, x: Any, h: Any, state: Any) -> tuple[Any, Any]:
+        """The formula of one position: (output, next state)."""
+        raise NotImplementedError
+
+    def _first(self, states: Any, at: int) -> tuple[Any, Any]:
+        """(what W_hh multiplies, the state) of one layer and direction, before the first position."""
+        return states[at], states[at]
+
+    def _run(self, x: Any, states: Any) -> tuple[Any, list[Any]]:
+        """x [T, B, input_size] -> outputs [T, B, H·directions], the last state of every layer and direction."""
+        last: list[Any] = []
+        for layer in range(self.num_layers):
+            found = []
+            for at, way in enumerate(["", "_reverse"] if self.bidirectional else [""]):
+                names = ("weight_ih", "bias_ih", "weight_hh", "bias_hh")
+                w, b, u, c = (getattr(self, f"{n}_l{layer}{way}") if self.bias or n[0] == "w" else None for n in names)
+                h, state = self._first(states, len(last))
+                steps = F.linear(x, w, b).unbind(0)
+                outputs = []
+                for gates in steps[::-1] if at else steps:
+                    h, state = self.step(gates, F.linear(h, u, c), state)
+                    outputs.append(h)
+                last.append(state)
+                found.append(stack(outputs[::-1] if at else outputs))
+            x = cat(found, -1) if len(found) > 1 else found[0]
+            if self.dropout and layer < self.num_layers - 1:
+                x = F.dropout(x, self.dropout, self.training)
+        return x, last
+
+    def _enter(self, input: Any) -> tuple[Any, bool]:
+        """The input as [T, B, input_size], and whether it came without the batch axis."""
+        kind = type(self).__name__
+        if input.ndim not in (2, 3) or input.shape[-1] != self.input_size:
+            raise ValueError(
+                f"{kind}: needs [T, B, {self.input_size}] (batch_first: [B, T, {self.input_size}]) or "
+                f"[T, {self.input_size}], got {input.shape}"
+            )
+        if input.ndim == 2:
+            x, alone = input.unsqueeze(1), True
+        else:
+            x, alone = input.transpose(0, 1) if self.batch_first else input, False
+        if not x.shape[0]:
+            raise ValueError(f"{kind}: a sequence needs at least one position, got {input.shape}")
+        return x, alone
+
+    def _begin(self, x: Any, given: Any, alone: bool) -> Any:
+        shape = (self.num_layers * (1 + self.bidirectional), x.shape[1], self.hidden_size)
+        if given is None:
+            return zeros(shape, dtype=x.dtype, device=x.device)
+        given = given.unsqueeze(1) if alone else given
+        if given.shape != shape:
+            raise ValueError(f"{type(self).__name__}: the first state has shape {given.shape}, expected {shape}")
+        return given
+
+    def _leave(self, y: Any, alone: bool) -> Any:
+        return y.squeeze(1) if alone else y.transpose(0, 1) if self.batch_first else y
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        """input [T, B, input_size] (batch_first: [B, T, input_size]; [T, input_size] for one sequence), first states
+        hx [layers·directions, B, H], zeros where None -> (outputs [T, B, H·directions], last states as hx)."""
+        x, alone = self._enter(input)
+        y, last = self._run(x, self._begin(x, hx, alone))
+        states = stack(last)
+        return self._leave(y, alone), states.squeeze(1) if alone else states
+
+    def extra_repr(self) -> str:
+        """10, 20, num_layers=2"""
+        more = [f"num_layers={self.num_layers}"] if self.num_layers > 1 else []
+        more += [f"{n}={getattr(self, n)}" for n in ("batch_first", "dropout", "bidirectional") if getattr(self, n)]
+        return ", ".join([str(self.input_size), str(self.hidden_size), *more])
+
+
+class RNN(_Recurrent):
+    """h_t = tanh(W_ih·x_t + b_ih + W_hh·h_(t−1) + b_hh), or max(..., 0); each layer reads the outputs of the one below.
+
+    Args:
+        input_size: width of x. hidden_size: width of h, H. num_layers: layers on top of each other.
+        nonlinearity: "tanh" or "relu".
+        bias: whether there are biases.
+        batch_first: whether inputs and outputs are [B, T, ...], not [T, B, ...]; states are [layers, B, H] always.
+        dropout: probability of dropping an output between layers, in training.
+        bidirectional: whether a second network reads from the end; outputs stand side by side.
+        device, dtype: of the parameters.
+
+    Parameters of layer k: weight_ih_lk [H, width], weight_hh_lk [H, H], bias_ih_lk and bias_hh_lk [H], with "_reverse"
+    behind for the second direction; uniform in ±1/√H at first.
+
+    >>> import tinygrad_edu as tg
+    >>> outputs, last = RNN(3, 5, batch_first=True)(tg.zeros(2, 7, 3))
+    >>> outputs.shape, last.shape
+    ((2, 7, 5), (1, 2, 5))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device, dtype)
+        self.nonlinearity = nonlinearity
+        step_of(nonlinearity, "RNN")
+
+    def step(self, x: Any, h: Any, state: Any) -> tuple[Any, Any]:
+        """See the class."""
+        return step_of(self.nonlinearity, "RNN")(x, h, state)
+
+
+class GRU(_Recurrent):
+    """At every position the formulas of GRUCell; arguments, shapes and names as of RNN, without `nonlinearity`.
+
+    Parameters: weight_ih_lk [3H, width], ...; the rows are those of r, z, n in this order.
+
+    >>> import tinygrad_edu as tg
+    >>> GRU(3, 5, bidirectional=True)(tg.zeros(7, 2, 3))[0].shape
+    (7, 2, 10)
+    """
+
+    gates = 3
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device, dtype)
+
+    def step(self, x: Any, h: Any, state: Any) -> tuple[Any, Any]:
+        """See GRUCell."""
+        return gru_step(x, h, state)
+
+
+class LSTM(_Recurrent):
+    """At every position the formulas of LSTMCell; arguments, shapes and names as of RNN, without `nonlinearity`.
+
+    The state is a pair (h, c). Parameters: weight_ih_lk [4H, width], ...; the rows are those of i, f, g, o in order.
+
+    >>> import tinygrad_edu as tg
+    >>> outputs, (h, c) = LSTM(3, 5, num_layers=2)(tg.zeros(7, 2, 3))
+    >>> outputs.shape, h.shape, c.shape
+    ((7, 2, 5), (2, 2, 5), (2, 2, 5))
+    """
+
+    gates = 4
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if proj_size:
+            raise ValueError("LSTM: proj_size is not here; put a Linear behind the layer")
+        super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device, dtype)
+
+    def step(self, x: Any, h: Any, state: Any) -> tuple[Any, Any]:
+        """See LSTMCell."""
+        return lstm_step(x, h, state)
+
+    def _first(self, states: Any, at: int) -> tuple[Any, Any]:
+        return states[0][at], (states[0][at], states[1][at])
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        """As of RNN, with the pair (h, c) as the state: -> (outputs, (h, c))."""
+        x, alone = self._enter(input)
+        given = (None, None) if hx is None else hx
+        y, last = self._run(x, tuple(self._begin(x, part, alone) for part in given))
+        states = (stack([state[i] for state in last]) for i in (0, 1))
+        return self._leave(y, alone), tuple(s.squeeze(1) if alone else s for s in states)
