@@ -212,5 +212,5 @@ def test_the_examples_in_docstrings_are_true(module: str) -> None:
         if error.name not in NEEDS:
             raise
         pytest.skip(f"needs {error.name}")
-    failed, _ = doctest.testmod(loaded)
+    failed, _ = doctest.testmod(loaded, extraglobs={"__name__": "__main__"})  # as a reader would type them
     assert failed == 0
