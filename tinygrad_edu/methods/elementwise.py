@@ -295,13 +295,13 @@ class Elementwise(Variable, result=False):
     def clamp(self, min: Any = None, max: Any = None) -> Tensor:
         """x, but not below `min` and not above `max`; at a bound the gradient passes.
 
-        Bounds are numbers, or tensors that broadcast and share the gradient with x where they are equal to it.
+        Bounds are numbers, or tensors that broadcast; a bound gets the gradient where it takes the place of x.
         """
         if min is None and max is None:
             raise ValueError("clamp: give min, max or both")
         if isinstance(min, Variable) or isinstance(max, Variable):
-            x: Any = self if min is None else binary(arithmetic.Maximum, self, min)
-            return x if max is None else binary(arithmetic.Minimum, x, max)
+            x: Any = self if min is None else choice.Where(binary(choice.Less, self, min), min, self)
+            return x if max is None else choice.Where(binary(choice.Less, max, x), max, x)
         kinds = {type(bound) for bound in (min, max) if bound is not None}
         if float in kinds and self.array.dtype.kind != "f":
             return arithmetic.Clamp(choice.Cast(self, dtype=backend.default_dtype()), low=min, high=max)

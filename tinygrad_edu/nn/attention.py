@@ -6,7 +6,7 @@ from typing import Any
 
 from tinygrad_edu import backend
 from tinygrad_edu.creation import empty, zeros
-from tinygrad_edu.functional import cat
+from tinygrad_edu.functional import cat, where
 from tinygrad_edu.nn import functional as F
 from tinygrad_edu.nn import init
 from tinygrad_edu.nn.layers import Linear
@@ -191,7 +191,7 @@ class MultiheadAttention(Module):
         if bias is None:
             return shown
         bias = bias.to(q.dtype)
-        return bias if shown is None else bias.masked_fill(~shown, float("-inf"))
+        return bias if shown is None else where(shown, bias, float("-inf"))
 
 
 def _count(shape: tuple[int, ...]) -> int:
