@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,6 @@ class Case:
     low: float = -2.0
     high: float = 2.0
     smooth: bool = True  # whether derivatives exist and are checked
-    same_shape: bool = False  # whether the inputs may be taken from larger arrays by strides
 
     def arrays(self, dtype: Any = np.float64) -> list[np.ndarray]:
         rng = np.random.default_rng(sum(map(ord, self.name)))
@@ -132,21 +132,56 @@ def keeps_float32(case: Case) -> None:
         np.testing.assert_allclose(y.array, w.array, rtol=2e-4, atol=2e-5)
 
 
+def takes_lengths_0_and_1(case: Case) -> None:
+    """Every length in turn as 0 and as 1, in all inputs at once, wherever NumPy's own function takes that."""
+    assert case.reference is not None
+    tried = 0
+    for old in sorted({n for shape in case.inputs for n in shape}):
+        for new in (0, 1):
+            inputs = tuple(tuple(new if n == old else n for n in shape) for shape in case.inputs)
+            changed = replace(case, inputs=inputs)
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    expected = case.reference(*changed.arrays())
+                except (ValueError, IndexError):
+                    continue
+                forward_is_numpy(changed)
+                tried += 1
+                outputs = expected if isinstance(expected, tuple) else (expected,)
+                if outputs and all(np.isfinite(y).all() for y in outputs):
+                    first_derivative(changed)
+                    second_derivative(changed)
+    assert tried
+
+
 def takes_strided_input(case: Case) -> None:
     arrays = case.arrays()
     plain = tensors(arrays)
     strided = [tg.Tensor(a) for a in arrays]
-    for s, a in zip(strided, arrays, strict=True):
-        backing = np.full((*a.shape, 2), np.nan)
-        backing[..., 0] = a
-        s.array = np.asfortranarray(a) if a.ndim > 1 else backing[..., 0]
-        s.requires_grad_()
     scalar = weighted(case.function, random_weights(case.function, arrays, 4))
-    one, other = scalar(*plain), scalar(*strided)
-    np.testing.assert_allclose(one.item(), other.item(), rtol=1e-12)
-    if case.smooth:
-        for g, h in zip(tg.grad(one, plain), tg.grad(other, strided), strict=True):
-            np.testing.assert_allclose(g.array, h.array, rtol=1e-10, atol=1e-12)
+    for lay in (np.asfortranarray, spread_out, back_to_front):
+        for s, a in zip(strided, arrays, strict=True):
+            s.array = lay(a)
+            s.requires_grad_()
+        one, other = scalar(*plain), scalar(*strided)
+        np.testing.assert_allclose(one.item(), other.item(), rtol=1e-12)
+        if case.smooth:
+            for g, h in zip(tg.grad(one, plain), tg.grad(other, strided), strict=True):
+                np.testing.assert_allclose(g.array, h.array, rtol=1e-10, atol=1e-12)
+
+
+def spread_out(a: np.ndarray) -> np.ndarray:
+    """The same values with gaps between them in memory."""
+    backing = np.full((*a.shape, 2), np.nan)
+    backing[..., 0] = a
+    return backing[..., 0]
+
+
+def back_to_front(a: np.ndarray) -> np.ndarray:
+    """The same values, every axis with a negative stride."""
+    turned = (slice(None, None, -1),) * a.ndim
+    return np.ascontiguousarray(a[turned])[turned] if a.ndim else a
 
 
 def writes_to_no_input(case: Case) -> None:

@@ -128,9 +128,7 @@ class Reductions(Variable, result=False):
     @numpy_names
     def logsumexp(self, dim: Dims, keepdim: bool = False) -> Tensor:
         """ln Σ exp x, without overflow."""
-        axes = axes_of(self, dim, "logsumexp")
-        some_elements(self, axes, "logsumexp")
-        return reduction.LogSumExp(self, axes=axes, keepdim=keepdim)
+        return reduction.LogSumExp(self, axes=axes_of(self, dim, "logsumexp"), keepdim=keepdim)
 
     @numpy_names
     def softmax(self, dim: int, dtype: Any = None) -> Tensor:

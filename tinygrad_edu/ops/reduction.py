@@ -87,7 +87,7 @@ class LogSumExp(Op):
 
     def forward(x, *, axes, keepdim=False):
         xp = module_of(x)
-        top = x.max(axis=axes, keepdims=True)
+        top = x.max(axis=axes, keepdims=True, initial=-xp.inf)
         top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
         with quiet(x):
             y = xp.log(xp.exp(x - top).sum(axis=axes, keepdims=True)) + top
@@ -122,8 +122,8 @@ class Prod(Op):
         lead = tuple(x.shape[i] for i in rest)
         factors = Reshape(Permute(x, axes=rest + axes), shape=(*lead, _count(x.shape, axes)))
         last, n = len(lead), factors.shape[-1]
-        if not n:
-            factors, n = module_of(getattr(x, "array", x)).ones((*lead, 1), dtype=x.dtype), 1
+        if not n:  # of nothing it is 1
+            factors, n = Sum(factors, axes=(last,), keepdim=True) + 1.0, 1
         while n > 1:  # halves times halves, so that a factor of 0 is no division by 0
             half = n // 2
             pairs = Narrow(factors, axis=last, start=0, stop=half) * Narrow(

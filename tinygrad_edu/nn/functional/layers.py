@@ -186,6 +186,8 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float = 0
     widths = [(0, 0)] * n
     for i in range(len(pad) // 2):
         widths[n - 1 - i] = int(pad[2 * i]), int(pad[2 * i + 1])
+    if any(n + min(a, 0) + min(b, 0) < 0 for n, (a, b) in zip(x.array.shape, widths)):
+        raise ValueError(f"pad: {tuple(pad)} would cut more than there is off the shape {x.array.shape}")
     if any(a < 0 or b < 0 for a, b in widths):
         x = shape.Crop(x, widths=tuple((max(-a, 0), max(-b, 0)) for a, b in widths))
     return shape.Pad(x, widths=tuple((max(a, 0), max(b, 0)) for a, b in widths), value=value)
