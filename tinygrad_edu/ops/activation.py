@@ -10,7 +10,9 @@ from tinygrad_edu.tape import Op
 
 
 def _shifted(x, axis):
-    """`x` minus its largest along `axis`, which no gradient sees; a row of −∞ alone stays as it is."""
+    """`x` minus its largest along `axis`, which no gradient sees; a row of −∞ alone, or of nothing, stays as it is."""
+    if not x.shape[axis]:
+        return x
     top = Detach(Amax(x, axes=(axis,), keepdim=True))
     return Sub(x, Where(top > float("-inf"), top, 0.0))
 

@@ -40,6 +40,8 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
         raise ValueError(f"linear: bias has shape {b.array.shape}, the weight {ws} needs {ws[:1]}")
     if w.array.dtype != x.array.dtype or (b is not None and b.array.dtype != x.array.dtype):
         raise TypeError(f"linear: input is {x.array.dtype}, weight {w.array.dtype}; convert one with .to()")
+    if len(xs) == 1:  # as one row: the definition's matrix product takes no vectors
+        return layer.Linear(x.reshape(1, *xs), w, b).reshape(ws[0])
     return layer.Linear(x, w, b)
 
 
