@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -72,24 +72,39 @@ def libraries() -> tuple[dict[str, Any], dict[str, Any]]:
     return {"torch": torch, "F": torch.nn.functional}, {"torch": tg, "F": ours}
 
 
-def run(program: Program, space: dict[str, Any], inputs: dict[str, np.ndarray] | None = None) -> dict[str, Any]:
-    """Every floating result and, as `d NAME`, every gradient: arrays, or None where none arrived."""
+def run(
+    program: Program, space: dict[str, Any], inputs: dict[str, np.ndarray] | None = None, order: int = 1
+) -> dict[str, Any]:
+    """Every floating result and, as `d NAME`, every gradient of that order: arrays, or None where none arrived."""
     lib, leaves = space["torch"], program.leaves()
     for name, value in (inputs or program.inputs).items():
         space[name] = lib.tensor(value, requires_grad=True) if name in leaves else lib.tensor(value)
     exec(program.text(), space)
-    backward(program, space)
+    backward(program, space, order)
     return results(program, space)
 
 
-def backward(program: Program, space: dict[str, Any]) -> None:
-    """Differentiate the weighted sum of the program's outputs, in a space where its lines have run."""
-    total: Any = None
-    for name in program.sinks():
-        part = (space[name] * space["torch"].tensor(weights(tuple(space[name].shape)))).sum()
-        total = part if total is None else total + part
-    if total.requires_grad:
-        total.backward()
+def backward(program: Program, space: dict[str, Any], order: int = 1) -> None:
+    """Differentiate the weighted sum of the program's outputs, in a space where its lines have run.
+
+    In the second order, the weighted sum of the gradients is differentiated once more.
+    """
+    total = _total([space[n] for n in program.sinks()], space)
+    if total is None or not total.requires_grad:
+        return
+    if order == 2:
+        leaves = [space[n] for n in program.leaves()]
+        grad = torch.autograd.grad if space["torch"] is torch else tg.grad
+        found = grad(total, leaves, create_graph=True, allow_unused=True)
+        total = _total([g for g in found if g is not None], space)
+        if total is None or not total.requires_grad:
+            return
+    total.backward()
+
+
+def _total(tensors: list[Any], space: dict[str, Any]) -> Any:
+    parts = [(t * space["torch"].tensor(weights(tuple(t.shape)))).sum() for t in tensors]
+    return sum(parts[1:], parts[0]) if parts else None
 
 
 def results(program: Program, space: dict[str, Any]) -> dict[str, Any]:
@@ -97,30 +112,34 @@ def results(program: Program, space: dict[str, Any]) -> dict[str, Any]:
     found = {t: space[t].detach().numpy() for targets, _ in program.lines for t in targets if t != "_"}
     for name in program.leaves():
         g = space[name].grad
-        found[f"d {name}"] = None if g is None else g.numpy()
+        found[f"d {name}"] = None if g is None else g.detach().numpy()
     return found
 
 
-def difference(program: Program) -> str:
+def difference(program: Program, order: int = 1) -> str:
     """Where the engine differs from PyTorch, in one line; empty where it does not.
 
     Where it seems to, PyTorch runs again from inputs moved by 1e-13 of their size: what that changes is no difference.
+    In the second order, no gradient and one of zeros are the same.
     """
     theirs, engine = libraries()
-    expected = program.expected or run(program, theirs)
+    expected = program.expected if program.expected and order == 1 else run(program, theirs, order=order)
     try:
         with np.errstate(all="ignore"):
-            found = run(program, engine)
+            found = run(program, engine, order=order)
     except Exception as error:
         return f"raises {type(error).__name__}: {error}"
+    if order == 2:
+        for one, other in ((expected, found), (found, expected)):
+            one |= {n: np.zeros_like(other[n]) for n, g in one.items() if g is None and other[n] is not None}
     off = [name for name in expected if _differs(expected[name], found[name], 0.0)]
     if not off:
         return ""
     moved = {n: a * (1 + 1e-13) if a.dtype.kind == "f" else a for n, a in program.inputs.items()}
-    again = run(program, libraries()[0], moved)
+    again = run(program, libraries()[0], moved, order)
     for name in off:
-        e, f = expected[name], found[name]
-        slack = 0.0 if e is None or not e.size else 1e3 * float(np.abs(e - again[name]).max())
+        e, f, after = expected[name], found[name], again.get(name)
+        slack = 0.0 if e is None or after is None or not e.size else 1e3 * float(np.abs(e - after).max())
         if said := _differs(e, f, slack):
             return f"{name}: {said}"
     return ""
@@ -155,12 +174,12 @@ def used(program: Program) -> Program:
     return replace(program, inputs=inputs, lines=lines[::-1])
 
 
-def shrunk(program: Program, fails: Callable[[Program], bool] | None = None) -> Program:
-    """A program that still fails, with one output if possible, fewer lines, fewer elements and rounder numbers."""
+def shrunk(program: Program, order: int = 1) -> Program:
+    """A program that still differs, with one output if possible, fewer lines, fewer elements and rounder numbers."""
 
     def failing(p: Program) -> bool:
         try:
-            return fails(p) if fails else bool(difference(p))
+            return bool(difference(p, order))
         except (RuntimeError, IndexError, ValueError, TypeError, NameError):
             return False  # PyTorch refuses it
 
@@ -220,26 +239,30 @@ def _renamed(program: Program) -> Program:
     return replace(program, inputs=inputs, lines=lines)
 
 
-def code(program: Program) -> str:
+def code(program: Program, order: int = 1) -> str:
     """The program as a script, for PyTorch as it stands and for the engine with its first two lines changed."""
     inputs = [
         f"{n} = torch.tensor({_array(a)}{', requires_grad=True' if n in program.leaves() else ''})"
         for n, a in program.inputs.items()
     ]
-    sums = []
-    for n in program.sinks():
-        sums.append(f"({n} * torch.tensor(np.random.default_rng(0).uniform(0.5, 1.5, tuple({n}.shape)))).sum()")
-    return "\n".join(
-        [
-            "import torch  # or: import tinygrad_edu as torch",
-            "from torch.nn import functional as F  # or: from tinygrad_edu.nn import functional as F",
-            "import numpy as np",
-            *inputs,
-            program.text(),
-            f"({' + '.join(sums)}).backward()",
-            f"print({', '.join([*program.sinks(), *(f'{n}.grad' for n in program.leaves())])})",
+    lines = [
+        "import torch  # or: import tinygrad_edu as torch",
+        "from torch.nn import functional as F  # or: from tinygrad_edu.nn import functional as F",
+        "import numpy as np",
+        *inputs,
+        program.text(),
+        "weights = lambda t: torch.tensor(np.random.default_rng(0).uniform(0.5, 1.5, tuple(t.shape)))",
+        f"total = {' + '.join(f'({n} * weights({n})).sum()' for n in program.sinks())}",
+    ]
+    leaves = program.leaves()
+    if order == 2:
+        lines += [
+            "grad = torch.autograd.grad  # or: grad = torch.grad",
+            f"slopes = grad(total, [{', '.join(leaves)}], create_graph=True, allow_unused=True)",
+            "total = sum((g * weights(g)).sum() for g in slopes if g is not None)",
         ]
-    )
+    shown = [*program.sinks(), *(f"{n}.grad" for n in leaves)]
+    return "\n".join([*lines, *(["total.backward()"] if leaves else []), f"print({', '.join(shown)})"])
 
 
 def _array(a: np.ndarray) -> str:
@@ -247,10 +270,10 @@ def _array(a: np.ndarray) -> str:
     return f"np.array({a.tolist()}{kind})" if a.size else f"np.zeros({a.shape}{kind})"
 
 
-def report(program: Program, name: str) -> str:
+def report(program: Program, name: str, order: int = 1) -> str:
     """Where a program differs, and the shrunk one, with code that shows it."""
-    small = shrunk(program)
-    return f"{name}: {difference(program)}\nshrunk: {difference(small)}\n\n{code(small)}"
+    small = shrunk(program, order)
+    return f"{name}: {difference(program, order)}\nshrunk: {difference(small, order)}\n\n{code(small, order)}"
 
 
 if __name__ == "__main__":

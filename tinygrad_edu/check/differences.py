@@ -91,7 +91,7 @@ class Slope:
 
     kink: half of what the slope from above exceeds the one from below by, where they stay apart as the step shrinks,
     infinite for a jump of the function itself, else 0.
-    still: whether nothing changed at any step. edge: whether the function is undefined on one side.
+    still: whether nothing changed at any step but by rounding. edge: whether the function is undefined on one side.
     """
 
     value: float
@@ -110,8 +110,8 @@ def estimate(line: Line, eps: float) -> Slope:
     """The derivative along a line, from steps between about 60 000 · eps and eps / 4 000 (fewer where undefined).
 
     The error is the distance to the slopes at the neighbouring steps: too large a step bends away, too small a one
-    drowns in rounding, and between them there is a plateau. Steps so small that no output changes at all, while
-    larger ones change it, lie below the function's resolution and say nothing.
+    drowns in rounding, and between them there is a plateau. Steps that change the outputs by no more than their
+    rounding say nothing beside those that change them more.
     """
     start = round(math.log2(eps))
     sizes = [m * 2.0 ** (start + RATIO * k) for m, k in zip(MANTISSAS, range(4, -8, -1), strict=True)]
@@ -124,10 +124,10 @@ def estimate(line: Line, eps: float) -> Slope:
         side = next((s for s in reversed(steps) if math.isfinite(s.right) or math.isfinite(s.left)), None)
         value = math.nan if side is None else side.right / side.h if math.isfinite(side.right) else -side.left / side.h
         return Slope(value, math.inf, steps[-1].h, edge=True)
-    moving = [s for s in known if s.right or s.left or s.slope]
-    if not moving:
-        return Slope(0.0, 0.0, known[len(known) // 2].h, still=True)
     floor = line.rounding()
+    moving = [s for s in known if max(abs(s.right), abs(s.left)) > 4 * floor]
+    if not moving:
+        return Slope(0.0, 4 * floor / known[0].h, known[0].h, still=True)
     best = Slope(math.nan, math.inf, moving[0].h)
     for i, s in enumerate(moving):
         around = [abs(s.slope - n.slope) for n in moving[max(i - 1, 0) : i + 2] if n is not s]

@@ -58,8 +58,8 @@ def gradcheck(
         ValueError: nothing is there to be checked, or an option is out of range.
 
     Unlike PyTorch's, it never takes float32, and its tolerances are those of float64.
-    Source: Griewank and Walther, "Evaluating derivatives", 2nd edition 2008, sections 1 and 3, on the comparison of
-    directional derivatives; Richardson 1911 for the extrapolated differences.
+    Source: Griewank and Walther, "Evaluating derivatives", 2nd edition 2008, for directional derivatives; Richardson
+    1911 for differences extrapolated to a step of 0.
 
     >>> import tinygrad_edu as tg
     >>> from tinygrad_edu.tape import Op
