@@ -33,12 +33,12 @@ class Device(str):
     @property
     def type(self) -> str:
         """The kind of device, "cpu" or "cuda"."""
-        return self.partition(":")[0]
+        return str(self).partition(":")[0]
 
     @property
     def index(self) -> Any:
         """The number of the device, None where the name has none."""
-        number = self.partition(":")[2]
+        number = str(self).partition(":")[2]
         return int(number) if number else None
 
     def __repr__(self) -> str:

@@ -1,8 +1,9 @@
-"""Data sets and a loader that cuts them into batches, under PyTorch's names."""
+"""A loader that cuts a data set into batches, and the orders it goes through it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -11,70 +12,7 @@ from tinygrad_edu import random
 from tinygrad_edu.functional import stack
 from tinygrad_edu.tensor import Tensor
 
-
-class Dataset:
-    """Samples by number. A subclass writes `__getitem__` and `__len__`."""
-
-    def __getitem__(self, index: int) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} needs __getitem__(self, index)")
-
-    def __len__(self) -> int:
-        raise TypeError(f"{type(self).__name__} needs __len__(self)")
-
-
-class TensorDataset(Dataset):
-    """Sample i is the i-th row of every tensor.
-
-    Raises ValueError for tensors of unequal length.
-
-    >>> TensorDataset(Tensor([1, 2]), Tensor([3, 4]))[1]
-    (tensor(2), tensor(4))
-    """
-
-    def __init__(self, *tensors: Tensor) -> None:
-        if len({len(t) for t in tensors}) > 1:
-            raise ValueError(f"TensorDataset: tensors of unequal length: {[len(t) for t in tensors]}")
-        self.tensors = tensors
-
-    def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
-        return tuple(t[index] for t in self.tensors)
-
-    def __len__(self) -> int:
-        return len(self.tensors[0]) if self.tensors else 0
-
-
-class Subset(Dataset):
-    """The samples `indices` of a data set."""
-
-    def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
-        self.dataset, self.indices = dataset, indices
-
-    def __getitem__(self, index: int) -> Any:
-        return self.dataset[self.indices[index]]
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-
-def random_split(dataset: Any, lengths: Sequence[float], generator: random.Generator | None = None) -> list[Subset]:
-    """Subsets of the lengths given, or of fractions that add up to 1, drawn at random without overlap.
-
-    Raises ValueError for lengths that do not add up to the data set's.
-
-    >>> [len(part) for part in random_split(range(10), [0.7, 0.3])]
-    [7, 3]
-    """
-    n = len(dataset)
-    sizes = [int(length) for length in lengths]
-    if abs(sum(lengths) - 1) < 1e-9 and any(0 < length < 1 for length in lengths):
-        sizes = [int(n * length) for length in lengths]
-        for i in range(n - sum(sizes)):
-            sizes[i % len(sizes)] += 1
-    if sum(sizes) != n:
-        raise ValueError(f"random_split: lengths {list(lengths)} do not add up to the {n} samples")
-    order = (generator or random.current()).numpy().permutation(n).tolist()
-    ends = np.cumsum(sizes).tolist()
-    return [Subset(dataset, order[end - size : end]) for size, end in zip(sizes, ends)]
+_DRAWS = 1024  # numbers drawn at once, so that a sampler may be asked for more than there is memory for
 
 
 class DataLoader:
@@ -118,22 +56,23 @@ class DataLoader:
         self.collate_fn, self.drop_last, self.generator = collate_fn or default_collate, drop_last, generator
 
     def __iter__(self) -> Iterator[Any]:
+        order: Iterable[int]
         if self.sampler is not None:
-            order = [int(i) for i in self.sampler]
+            order = self.sampler
         elif self.shuffle:
             order = (self.generator or random.current()).numpy().permutation(len(self.dataset)).tolist()
         else:
-            order = list(range(len(self.dataset)))
+            order = range(len(self.dataset))
         if self.batch_size is None:
             yield from (self.dataset[i] for i in order)
             return
-        for start in range(0, len(order), self.batch_size):
-            numbers = order[start : start + self.batch_size]
-            if len(numbers) == self.batch_size or not self.drop_last:
-                yield self.collate_fn([self.dataset[i] for i in numbers])
+        numbers = iter(order)
+        while batch := list(islice(numbers, self.batch_size)):
+            if len(batch) == self.batch_size or not self.drop_last:
+                yield self.collate_fn([self.dataset[i] for i in batch])
 
     def __len__(self) -> int:
-        n = len(self.dataset)
+        n = len(self.dataset if self.sampler is None else self.sampler)  # type: ignore[arg-type]
         if self.batch_size is None:
             return n
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
@@ -155,7 +94,8 @@ class RandomSampler:
     def __iter__(self) -> Iterator[int]:
         rng, n = (self.generator or random.current()).numpy(), len(self.data_source)
         if self.replacement:
-            yield from rng.integers(0, n, self.num_samples).tolist()
+            for start in range(0, self.num_samples, _DRAWS):
+                yield from rng.integers(0, n, min(_DRAWS, self.num_samples - start)).tolist()
         else:
             yield from rng.permutation(n)[: self.num_samples].tolist()
 
