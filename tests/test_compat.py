@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tests.programs as programs
+import tests.programs_letters as letters
 import tinygrad_edu as tg
 from tinygrad_edu import nn, utils
 from tinygrad_edu.nn import functional as F
@@ -36,11 +37,11 @@ def test_a_program_learns(program: Any) -> None:
 
 def test_a_gpt_generates() -> None:
     torch.manual_seed(0)
-    model, _ = programs.gpt(torch)
+    model, _ = letters.gpt(torch)
     ids = model.eval().generate(torch.zeros((2, 1), dtype=torch.long), 12, top_k=3)
     assert ids.shape == (2, 13)
     assert ids.dtype == torch.int64
-    assert 0 <= ids.min() <= ids.max() < programs.V
+    assert 0 <= ids.min() <= ids.max() < letters.V
 
 
 def test_numbers_one_at_a_time() -> None:
