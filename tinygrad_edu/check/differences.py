@@ -110,8 +110,8 @@ def estimate(line: Line, eps: float) -> Slope:
     """The derivative along a line, from steps between about 60 000 · eps and eps / 4 000 (fewer where undefined).
 
     The error is the distance to the slopes at the neighbouring steps: too large a step bends away, too small a one
-    drowns in rounding, and between them there is a plateau. Steps that change the outputs by no more than their
-    rounding say nothing beside those that change them more.
+    drowns in rounding, and between them there is a plateau. The smallest steps say nothing where they change the
+    outputs by no more than rounding, and a larger one changes them by more.
     """
     start = round(math.log2(eps))
     sizes = [m * 2.0 ** (start + RATIO * k) for m, k in zip(MANTISSAS, range(4, -8, -1), strict=True)]
@@ -125,21 +125,22 @@ def estimate(line: Line, eps: float) -> Slope:
         value = math.nan if side is None else side.right / side.h if math.isfinite(side.right) else -side.left / side.h
         return Slope(value, math.inf, steps[-1].h, edge=True)
     floor = line.rounding()
-    moving = [s for s in known if max(abs(s.right), abs(s.left)) > 4 * floor]
+    moving = [i for i, s in enumerate(known) if max(abs(s.right), abs(s.left)) > 4 * floor]
     if not moving:
         return Slope(0.0, 4 * floor / known[0].h, known[0].h, still=True)
-    best = Slope(math.nan, math.inf, moving[0].h)
-    for i, s in enumerate(moving):
-        around = [abs(s.slope - n.slope) for n in moving[max(i - 1, 0) : i + 2] if n is not s]
+    telling = known[: moving[-1] + 1]
+    best = Slope(math.nan, math.inf, telling[0].h)
+    for i, s in enumerate(telling):
+        around = [abs(s.slope - n.slope) for n in telling[max(i - 1, 0) : i + 2] if n is not s]
         error = max(s.spread, *around) if around else 10 * s.spread
         if (error := error + floor / s.h) < best.error:
             best = Slope(s.slope, error, s.h)
-    return Slope(best.value, best.error, best.h, kink=_kink(moving, floor, 2.0**start))
+    return Slope(best.value, best.error, best.h, kink=_kink(telling, floor, 2.0**start))
 
 
-def _kink(moving: list[Step], floor: float, eps: float) -> float:
+def _kink(telling: list[Step], floor: float, eps: float) -> float:
     """What of the bend is left at small steps, where that of a smooth function is gone; infinite for a jump."""
-    small = [s for s in moving if s.h <= eps * 2.0**RATIO]
+    small = [s for s in telling if s.h <= eps * 2.0**RATIO]
     for side in ("right", "left"):
         last = [getattr(s, side) for s in small[-3:]]
         if len(last) == 3 and abs(last[2]) > 1000 * floor and max(last) - min(last) < 0.01 * abs(last[2]):
