@@ -185,8 +185,10 @@ def test_python_sees_tensors_as_pytorchs() -> None:
     assert x.max(dim=1).indices.tolist() == indices.tolist() == [1, 1]
     assert torch.topk(x, 1).values.tolist() == [[2], [4]]
     assert values.size(-1) == 2
+    assert torch.Tensor(2, 3, 4).shape == (2, 3, 4)
+    assert nn.Parameter(torch.Tensor(2, 3)).dtype == torch.float32
     with pytest.raises(TypeError, match=r"use zeros\(\.\.\.\) or empty\(\.\.\.\)"):
-        torch.Tensor(2, 3)
+        torch.Tensor([1.0], "cpu")
     with pytest.raises(TypeError, match=r"\.to\(dtype\) converts"):
         torch.ones(2).view(torch.int32)
 
@@ -238,6 +240,9 @@ def test_changes_in_place() -> None:
         (lambda: torch.cuda.amp, "no mixed precision"),
         (lambda: utils.tensorboard, "metrics"),
         (lambda: utils.data.IterableDataset, "write a Dataset"),
+        (lambda: torch.ones(2).unsqueeze_(0), r"write x = x\.unsqueeze"),
+        (lambda: torch.ones(2).cumprod(0), "cumsum"),
+        (lambda: torch.ones(2).sotfmax(0), "the nearest is softmax"),
         (lambda: layer._parameters, r"named_parameters\(recurse=False\)"),
         (lambda: layer.wieght, "the nearest is weight"),
         (lambda: layer.register_full_backward_hook, r"tensor\.register_hook"),

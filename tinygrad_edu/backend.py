@@ -124,6 +124,11 @@ def new_array(data: Any, dtype: Any = None, device: str | None = None) -> Array:
     return moved.astype(target, copy=True) if moved is data or not moved.flags.owndata else moved.astype(target)
 
 
+def zeros(shape: tuple[int, ...]) -> Array:
+    """Zeros in the default dtype, on the CPU."""
+    return np.zeros(shape, _DEFAULT["f"])
+
+
 def to_device(array: Array, device: str) -> Array:
     """The array on `device`, itself when it is there already."""
     name = check_device(device)

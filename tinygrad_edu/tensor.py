@@ -28,6 +28,8 @@ class Tensor(Named, Products, Reductions, Shapes, Picks, Conversions, Changes):
         dtype: dtype to convert to, for example `tinygrad_edu.float64`.
         device: "cpu", "cuda" or "cuda:1"; None stays where the data is.
 
+    Several integers, `Tensor(2, 3)`, are PyTorch's old way to ask for a shape: zeros here. One is a number.
+
     Raises:
         TypeError: the data holds no numbers, or gradients of integers or booleans are asked for.
         ValueError: the data is ragged, or the device is not there.
@@ -44,12 +46,11 @@ class Tensor(Named, Products, Reductions, Shapes, Picks, Conversions, Changes):
     __slots__ = ()
     __array_ufunc__ = None  # array * Tensor comes to Tensor.__rmul__
 
-    def __init__(self, data: Any, requires_grad: bool = False, dtype: Any = None, device: str | None = None) -> None:
+    def __init__(
+        self, data: Any, requires_grad: bool | int = False, dtype: Any = None, device: str | None = None
+    ) -> None:
         if type(requires_grad) is not bool:
-            raise TypeError(
-                f"Tensor: requires_grad is True or False, not {requires_grad!r}; for a tensor of a shape use "
-                f"zeros(...) or empty(...)"
-            )
+            data, requires_grad, dtype, device = _of_shape(data, requires_grad, dtype, device), False, None, None
         if isinstance(data, Variable):
             data = data.array
         self.array = backend.new_array(data, dtype, device)
@@ -265,6 +266,17 @@ class Tensor(Named, Products, Reductions, Shapes, Picks, Conversions, Changes):
         if self.record is not None:
             raise RuntimeError("pickle: only leaves are stored, without history; use x.detach()")
         return _rebuild, (type(self), backend.to_device(self.array, "cpu"), self.requires_grad, self.device)
+
+
+def _of_shape(*lengths: Any) -> Any:
+    """What `Tensor(2, 3)` means: zeros of that shape."""
+    given = [n for n in lengths if n is not None]
+    if any(type(n) is not int for n in given):
+        raise TypeError(
+            f"Tensor: requires_grad is True or False, not {lengths[1]!r}; for a tensor of a shape use zeros(...) or "
+            f"empty(...)"
+        )
+    return wrap(Tensor, backend.zeros(tuple(given)))
 
 
 def _rebuild(kind: type[Tensor], array: Any, requires_grad: bool, device: str) -> Tensor:

@@ -97,6 +97,11 @@ class Conversions(Variable, result=False):
         """Whether the memory is the CPU's."""
         return backend.device_of(self.array) == "cpu"
 
+    @property
+    def is_sparse(self) -> Any:
+        """False: every tensor is dense."""
+        return False
+
     def element_size(self) -> Any:
         """Bytes of one element."""
         return self.array.dtype.itemsize

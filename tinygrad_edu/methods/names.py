@@ -5,12 +5,39 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tinygrad_edu import backend
+from tinygrad_edu.absent import missing
 from tinygrad_edu.methods.elementwise import Elementwise
 from tinygrad_edu.ops import arithmetic, choice, curve
 from tinygrad_edu.tape import Variable
 
 if TYPE_CHECKING:
     from tinygrad_edu.tensor import Tensor
+
+
+_INSTEAD = {
+    f"{name}_": f"a tensor keeps its shape; write x = x.{name}(...)"
+    for name in ("unsqueeze", "squeeze", "transpose", "t", "swapaxes", "resize", "permute")
+}
+_INSTEAD |= dict.fromkeys(
+    ["svd", "qr", "cholesky", "inverse", "pinverse", "det", "logdet", "slogdet", "lstsq", "eig", "matrix_exp"],
+    "NumPy's linalg works on x.detach().numpy(), without gradient",
+)
+_INSTEAD |= {
+    "cumprod": "use x.log().cumsum(dim).exp()",
+    "cummax": "use max over the parts wanted",
+    "kthvalue": "use sort and index",
+    "quantile": "use sort and index",
+    "unfold": "x[:, index] with an index array [windows, length] gathers windows",
+    "bfloat16": "the array libraries have no such dtype; use float()",
+    "storage": "x.array is the array itself",
+    "untyped_storage": "x.array is the array itself",
+    "new": "use new_zeros, new_ones, new_full or new_tensor",
+    "masked_scatter": "use x[mask] = values on a clone",
+    "masked_scatter_": "use x[mask] = values",
+    "scatter_reduce": "use scatter_add",
+    "to_sparse": "every tensor is dense",
+    "share_memory_": "threads share the memory anyway",
+}
 
 
 class Named(Elementwise, result=False):
@@ -140,6 +167,11 @@ class Named(Elementwise, result=False):
     def is_nonzero(self) -> bool:
         """Whether the one element is not 0."""
         return bool(self)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing("Tensor", name, () if name[:1] == "_" else dir(type(self)), _INSTEAD)
 
     def __contains__(self, element: Any) -> bool:
         return bool((self.array == (element.array if isinstance(element, Variable) else element)).any())
