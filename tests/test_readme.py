@@ -33,7 +33,8 @@ def test_the_code_draws_the_picture(tmp_path: Path) -> None:
     """After a wanted change of the drawing run this with UPDATE_GOLDEN=1 in the environment and look at the picture."""
     if Path(engine.find_dot()).stem != "graphviz-pure":
         pytest.skip("another dot than the pinned one lays it out another way")
-    subprocess.run([sys.executable, "-c", CODE], cwd=tmp_path, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    (tmp_path / "bigram.py").write_text(CODE, encoding="utf-8")
+    subprocess.run([sys.executable, "bigram.py"], cwd=tmp_path, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
     if os.environ.get("UPDATE_GOLDEN"):
         shutil.copy(tmp_path / "bigram.svg", PICTURE)
     assert (tmp_path / "bigram.svg").read_bytes() == PICTURE.read_bytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from functools import lru_cache
 
@@ -29,7 +30,7 @@ def width(text: str, size: float, bold: bool = False, mono: bool = False) -> int
     >>> width("Q·Kᵀ", 10), width("softmax", 10, mono=True), width("注意力", 10)
     (24, 43, 30)
     """
-    total = sum(_em(c, mono) for c in text) * size
+    total = math.fsum(_em(c, mono) for c in text) * size  # sum() rounds in another way from Python 3.12 on
     return -int(-total * (_BOLD if bold and not mono else 1.0) // 1)
 
 
