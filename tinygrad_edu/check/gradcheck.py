@@ -43,7 +43,7 @@ def gradcheck(
         fn: takes the inputs, returns a tensor, or tuples, lists and dicts of tensors among anything else. Its
             floating outputs that need a gradient are checked; where none does, all floating ones are.
         inputs: a tensor or a sequence of arguments; the float64 tensors with requires_grad=True are checked, in
-            copies. float32 is refused: it rounds 10⁹ times as coarsely, so that at no step a wrong rule shows clearly.
+            copies. float32 is refused: it rounds 5·10⁸ times as coarsely, so that at no step a wrong rule shows clearly.
         eps: the first step h, rounded to a power of 2; elements above 1 move in proportion to their size.
         atol: differences of the derivative along a direction, in units of f/x, that count as none. A function whose
             gradients are all this small is not checked at all: scale it.
@@ -74,16 +74,16 @@ def gradcheck(
     >>> gradcheck(Cube, x), gradgradcheck(Cube, x)
     (True, True)
 
-    >>> class Cube(Op):  # the same, 1 % too large
+    >>> class LargeCube(Op):  # the same, 1 % too large
     ...     def forward(x):
     ...         return x * x * x
     ...     def dx(g, x):
     ...         return g * (x * x * 3.03)
     >>> try:
-    ...     gradcheck(lambda x: (x + Cube(x)).sum(), x)
+    ...     gradcheck(lambda x: (x + LargeCube(x)).sum(), x)
     ... except GradcheckError as error:
     ...     print(error.op, error.input, error.index, round(error.by_rule, 6), round(error.by_differences, 6))
-    cube x (1,) 12.12 12.0
+    large_cube x (1,) 12.12 12.0
     """
     subject, options = _prepared("gradcheck", fn, inputs, eps, atol, rtol, directions, seed)
     return _verdict("gradcheck", subject, None, options, raise_exception)
