@@ -43,7 +43,7 @@ def gradcheck(
         fn: takes the inputs, returns a tensor, or tuples, lists and dicts of tensors among anything else. Its
             floating outputs that need a gradient are checked; where none does, all floating ones are.
         inputs: a tensor or a sequence of arguments; the float64 tensors with requires_grad=True are checked, in
-            copies. float32 is refused: it rounds 5·10⁸ times as coarsely, so that at no step a wrong rule shows clearly.
+            copies. float32 is refused: it rounds 5·10⁸ times as coarsely, and at no step a wrong rule shows clearly.
         eps: the first step h, rounded to a power of 2; elements above 1 move in proportion to their size.
         atol: differences of the derivative along a direction, in units of f/x, that count as none. A function whose
             gradients are all this small is not checked at all: scale it.
