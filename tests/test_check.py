@@ -240,6 +240,12 @@ def test_a_rule_that_raises() -> None:
     assert isinstance(error.__cause__, KeyError)
 
 
+def test_a_gradient_of_another_shape() -> None:
+    short = op("Short", lambda x: x * 1.0, dx=lambda g: g[:1, :3])
+    error = failure(lambda x: short(x.exp()).tanh(), X)
+    assert (error.verdict, error.op) == (Verdict.RAISED, "short")
+
+
 def test_an_error_of_the_function_is_its_own() -> None:
     with pytest.raises(ValueError, match="do not broadcast"):
         gradcheck(lambda x: x + tg.ones(7), X)

@@ -85,14 +85,15 @@ def _of(application: Application, options: Options, order: int) -> Finding | Non
     subject.outputs = [] if op.outputs else ["out"]
     try:
         subject.prepare()
+    except (TypeError, ValueError):  # nothing finite, or nothing in float64: nothing to be said
+        return None
+    try:
         if order == 1:
             found = examine(subject, options)
         else:
             found = examine_second(subject, subject.random_weights(np.random.default_rng(options.seed)), options)
             if found is not None and not found.note:
                 found = replace(found, note=_SECOND)
-    except ValueError:  # nothing finite, or nothing floating: nothing to be said
-        return None
     except Exception as error:
         found = Finding(Verdict.RAISED, note=f"{type(error).__name__}: {error}")
     return None if found is None else replace(found, op=op.name)
