@@ -538,6 +538,25 @@ class TestOwnOps:
         assert cube(np.array([2.0])).tolist() == [8.0]
         registry.pop("cube")
 
+    def test_a_gradient_of_the_wrong_shape_names_the_op(self) -> None:
+        class Crooked(Op):
+            """{out} = {x}"""
+
+            def forward(x):
+                return x
+
+            def dx(g):
+                """d{x} = half of it"""
+                return g[:1]
+
+        crooked: Any = Crooked
+        x = leaf(1.0, 2.0)
+        with pytest.raises(
+            ValueError, match=r"crooked: a rule gave a gradient of shape \(1,\) for an input of .*\(2,\)"
+        ):
+            crooked(x).backward([1.0, 1.0])
+        registry.pop("crooked")
+
     def test_names_of_the_engine_are_taken(self) -> None:
         with pytest.raises(ValueError, match=r"op cast: the name belongs to tinygrad_edu\.ops\.choice"):
 

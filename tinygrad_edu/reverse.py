@@ -37,7 +37,7 @@ class Table:
         self.leaves: dict[Key, Variable] = {}
         self.hooks: dict[Key, Any] = {}
 
-    def add(self, source: Record | Variable, index: int, g: Any) -> None:
+    def add(self, source: Record | Variable, index: int, g: Any, op: str = "") -> None:
         """Add a contribution, first brought to its input's shape and dtype: summed over what was broadcast."""
         key: Key
         if type(source) is Record:
@@ -49,6 +49,9 @@ class Table:
             shape, dtype = array.shape, array.dtype
             self.leaves[key] = source  # type: ignore[assignment]
         if g.shape != shape:
+            lead = len(g.shape) - len(shape)
+            if lead < 0 or any(n not in (1, m) for n, m in zip(shape, g.shape[lead:])):
+                raise ValueError(f"{op}: a rule gave a gradient of shape {g.shape} for an input of shape {shape}")
             g = registry["sum_to"](g, shape=shape)
         if g.dtype is not dtype and g.dtype != dtype:
             g = registry["cast"](g, dtype=dtype)
@@ -118,7 +121,7 @@ def differentiate(
             for at, d in pairs:
                 source, index = r.inputs[at]  # type: ignore[misc]
                 if d is not None and (wanted is None or _leads(source, index, found, wanted)):
-                    table.add(source, index, d)
+                    table.add(source, index, d, r.op.name)
                 if waiting and isinstance(source, Variable):
                     waiting[id(source)] -= 1
                     if not waiting[id(source)] and leaf_ready:
