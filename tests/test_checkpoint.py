@@ -319,3 +319,18 @@ def test_more_steps_can_be_added(saved: Path) -> None:
     trainer = Trainer(found.build(MODELS), IDS, TrainConfig(**{**found.state["training"], "steps": 9}))
     trainer.load_state(found.state, found.tensors)
     assert [report.step for report in trainer] == list(range(2, 10))
+
+
+def test_a_config_of_brackets_alone_is_refused(saved: Path) -> None:
+    (saved / "config.json").write_text("[" * 100_000)
+    with pytest.raises(CheckpointError, match=r"config.json is damaged"):
+        load_checkpoint(saved)
+
+
+@pytest.mark.parametrize("name", ["vocab_size", "block_size", "layers", "width"])
+def test_a_size_beyond_the_weights_is_refused(saved: Path, name: str) -> None:
+    head = json.loads((saved / "config.json").read_text())
+    head["config"][name] = 10**12
+    (saved / "config.json").write_text(json.dumps(head))
+    with pytest.raises(CheckpointError, match=rf"config.json does not fit.*{name} is 1000000000000"):
+        load_checkpoint(saved).build(MODELS)

@@ -304,3 +304,33 @@ def test_a_line_cut_short_by_a_crash_is_left_out(tmp_path: Path) -> None:
     path.write_text('{"step": 2, "tra\n' + path.read_text())
     with pytest.raises(ValueError, match="line 1"):
         read_metrics(path)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"{}",
+        b"garbage",
+        b"\xff",
+        b"[" * 100_000,
+        b"[1]",
+        b'{"step": 1, "train_loss": null}',
+        b'{"train_loss": []}',
+    ],
+)
+def test_a_damaged_line_of_metrics_is_named(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / "metrics.jsonl"
+    MetricsFile(path).append(Metrics(1, 1.5, None, 0.1, 10, 0.5))
+    path.write_bytes(path.read_bytes() + line + b"\n")
+    with pytest.raises(ValueError, match=r"metrics.jsonl, line 2: no line of metrics"):
+        read_metrics(path)
+
+
+def test_a_wrong_kind_of_value_in_metrics_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    good = {"step": 1, "train_loss": 1.5, "val_loss": None, "lr": 0.1, "tokens": 10, "seconds": 0.5}
+    for name in good:
+        path.write_text(json.dumps({**good, name: "3"}) + "\n")
+        with pytest.raises(ValueError, match="line 1"):
+            read_metrics(path)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -26,11 +27,22 @@ def write_atomically(path: str | os.PathLike[str], content: bytes | str) -> None
 
 
 def write_and_flush(path: Path, content: bytes) -> None:
-    """Write a file and wait until it lies on the disk."""
-    with open(path, "wb") as file:
+    """Write a file and wait until it lies on the disk. Raises OSError, with the file's name in it."""
+    with naming(path), open(path, "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Within the block, an OSError that names no file, as a full disk's does, is given the name of this one."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 def flush_folder(folder: Path) -> None:

@@ -52,9 +52,19 @@ class Checkpoint:
             known = ", ".join(models)
             raise CheckpointError(f"{self.folder / CONFIG} is of a model {self.model!r}; known here are {known}")
         build, options = models[self.model]
+        # no size of a model exceeds the number of its weights; a damaged one could ask for more memory than there is
+        held = sum(weight.size for weight in self.weights.values())
+        for name, size in self.config.items():
+            if isinstance(size, int) and size > held:
+                raise CheckpointError(
+                    f"{self.folder / CONFIG} does not fit the weights beside it: {name} is {size}, but they are only "
+                    f"{held} numbers; restore it from a copy"
+                )
         try:
             model = build(options(**self.config))
             model.load_state_dict(self.weights)
+        except MemoryError:
+            raise CheckpointError(f"{self.folder / CONFIG} asks for more memory than there is: {self.config}") from None
         except (TypeError, ValueError) as error:
             raise CheckpointError(f"{self.folder / WEIGHTS} does not fit a {self.model}: {error}") from None
         return model
@@ -214,7 +224,7 @@ def _arrays(folder: Path, name: str, digests: Mapping[str, str]) -> dict[str, np
 def _parse(path: Path, content: bytes) -> dict[str, Any]:
     try:
         value = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise CheckpointError(f"{path} is damaged or no JSON file; restore it from a copy") from None
     if not isinstance(value, dict):
         raise CheckpointError(f"{path} is no file of a checkpoint; restore it from a copy")

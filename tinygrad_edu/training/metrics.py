@@ -5,8 +5,9 @@ import json
 import math
 import os
 from pathlib import Path
+from typing import Any
 
-from tinygrad_edu.data.files import write_atomically
+from tinygrad_edu.data.files import naming, write_atomically
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +37,7 @@ class MetricsFile:
 
     def append(self, metrics: Metrics) -> None:
         """Add a line; raises OSError where the disk takes no more."""
-        with open(self.path, "a", encoding="utf-8") as file:
+        with naming(self.path), open(self.path, "a", encoding="utf-8") as file:
             file.write(_line(metrics))
 
 
@@ -46,18 +47,28 @@ def read_metrics(path: str | os.PathLike[str]) -> list[Metrics]:
     Raises ValueError, naming file and line, for anything else that is no line of metrics.
     """
     found = []
-    lines = Path(path).read_text(encoding="utf-8").splitlines(keepends=True)
+    lines = Path(path).read_bytes().splitlines(keepends=True)
     for number, line in enumerate(lines, 1):
         try:
-            fields = json.loads(line)
-            if fields["train_loss"] is None:
-                fields["train_loss"] = math.nan
-            found.append(Metrics(**fields))
-        except (ValueError, TypeError, KeyError):
-            if number == len(lines) and not line.endswith("\n"):
+            found.append(_metrics(json.loads(line)))
+        except (ValueError, TypeError, KeyError, RecursionError):
+            if number == len(lines) and not line.endswith(b"\n"):
                 break
-            raise ValueError(f"{path}, line {number}: no line of metrics: {line.strip()[:60]!r}") from None
+            shown = line.decode(errors="replace").strip()[:60]
+            raise ValueError(f"{path}, line {number}: no line of metrics: {shown!r}; repair or delete it") from None
     return found
+
+
+def _metrics(fields: dict[str, Any]) -> Metrics:
+    if fields["train_loss"] is None:
+        fields["train_loss"] = math.nan
+    metrics = Metrics(**fields)
+    integers, others = (metrics.step, metrics.tokens), (metrics.train_loss, metrics.lr, metrics.seconds)
+    if not all(type(n) is int for n in integers) or not all(type(x) in (int, float) for x in others):
+        raise TypeError
+    if type(metrics.val_loss) not in (int, float, type(None)):
+        raise TypeError
+    return metrics
 
 
 def _line(metrics: Metrics) -> str:

@@ -99,6 +99,7 @@ class Trainer:
         while not self.finished:
             yield self.advance()
 
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # what is not finite is reported by _update
     def advance(self) -> Report:
         """Do one step, and what is due after it."""
         config, start = self.config, time.perf_counter()
