@@ -62,8 +62,10 @@ def tracked(*patterns: str) -> list[Path]:
         ).stdout.splitlines()
         paths = [ROOT / name for name in listed]
     except (OSError, subprocess.CalledProcessError):
+        out = {".venv", *(pattern[2:] for pattern in patterns if pattern.startswith(":!"))}
         wanted = [pattern for pattern in patterns if not pattern.startswith(":!")]
-        paths = [path for pattern in wanted for path in ROOT.rglob(pattern) if ".venv" not in path.parts]
+        found = (path for pattern in wanted for path in ROOT.rglob(pattern))
+        paths = [path for path in found if path.relative_to(ROOT).parts[0] not in out]
     return sorted(path for path in paths if path.is_file())
 
 

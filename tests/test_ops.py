@@ -81,6 +81,17 @@ def bce(z: tg.Tensor, y: tg.Tensor) -> tg.Tensor:
     return F.binary_cross_entropy_with_logits(z, y, reduction="none")
 
 
+def plain_bce(p: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return -(y * np.log(p) + (1 - y) * np.log(1 - p)).mean()
+
+
+def add_short(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    z = x.copy()
+    z[:2, 0] += y[0].sum(), 0
+    z[1, 1] += y[1].sum()
+    return z * z
+
+
 def smooth_l1(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     d = np.abs(x - y)
     return np.where(d < 1, d * d / 2, d - 0.5)
@@ -236,6 +247,11 @@ PLAIN = [
         lambda x, y, z: x @ y @ z,
         ((2, 3), (3, 4), (4, 2)),
     ),
+    C("diagonal", lambda x: x.diagonal(1, 2, 0) ** 2, lambda x: x.diagonal(1, 2, 0) ** 2, ((4, 2, 3),)),
+    C("scatter_add, short", lambda x, y: x.scatter_add(1, [[0, 0], [1, 1]], y) ** 2, add_short, ((3, 4), (2, 2))),
+    C("gather, short", lambda x: x.gather(1, [[0, 3]]) ** 2, lambda x: x[:1, [0, 3]] ** 2, ((3, 4),)),
+    C("logaddexp", lambda x, y: x.logaddexp(y), np.logaddexp, ((3, 4), (4,))),
+    C("binary_cross_entropy", F.binary_cross_entropy, plain_bce, ((3, 4), (3, 4)), 0.1, 0.9),
     C("outer", tg.outer, np.outer, ((3,), (4,))),
     C("where, methods", lambda x, y: x.where(PICK == 2, y), lambda x, y: np.where(PICK == 2, x, y), ((3, 2), (3, 2))),
     C("set", lambda x, v: changed(x, lambda y: y.__setitem__((slice(None), 1), v)), put, ((3, 4), (3,))),
@@ -383,7 +399,18 @@ FIXED = {
         "where, methods",
     ),
     *("masked_fill", "masked_fill_", "scatter_add", "set, boolean", "index", "index, boolean", "index_select", "topk"),
-    *("topk, smallest", "pad, negative", "unflatten", "layer_norm", "layer_norm, bare", "layer_norm, two axes", "item"),
+    *(
+        "gather, short",
+        "scatter_add, short",
+        "diagonal",
+        "topk, smallest",
+        "pad, negative",
+        "unflatten",
+        "layer_norm",
+        "layer_norm, bare",
+        "layer_norm, two axes",
+        "item",
+    ),
     *("rms_norm", "rms_norm, bare", "cross_entropy", "cross_entropy, smoothed mean", "nll_loss", "embedding", "set"),
     *("attention, causal", "attention, mask", "attention, mask and causal", "attention, one head", "reshape"),
 }
@@ -677,6 +704,31 @@ class TestValues:
         assert (gradient(a) == 0).all()
         assert gradient(b).shape == (4, 0)
         assert (tg.ones(3, 0) @ tg.ones(0, 2)).tolist() == [[0.0, 0.0]] * 3
+
+    def test_saturated_probabilities_have_finite_gradients(self) -> None:
+        x = tg.tensor([40.0, -200.0], requires_grad=True)
+        y = F.binary_cross_entropy(x.sigmoid(), tg.tensor([1.0, 0.0]), reduction="sum")
+        y.backward()
+        assert y.item() == 0.0
+        assert gradient(x).tolist() == [0.0, 0.0]
+
+    def test_nothing_hides_a_nan(self) -> None:
+        x = tg.tensor([float("nan"), 1.0, 2.0])
+        for y in (x.norm(3), x.norm(), x.median(), x.std(), x.amax(), x.sort()[0][-1], x.mean(), x.prod()):
+            assert np.isnan(y.item())
+        rows = tg.tensor([[float("nan"), 1.0, 2.0], [5.0, 4.0, 3.0]])
+        assert np.isnan(rows.median(1)[0][0].item())
+        assert rows.median(1)[0][1].item() == 4.0
+
+    def test_the_spread_of_equal_numbers_has_gradient_0(self) -> None:
+        x = tg.ones(3, requires_grad=True)
+        x.std().backward()
+        assert gradient(x).tolist() == [0.0] * 3
+
+    def test_logaddexp_of_infinities(self) -> None:
+        inf = float("inf")
+        for value in (-inf, inf):
+            assert tg.tensor([value]).logaddexp(tg.tensor([value])).item() == value
 
     @pytest.mark.filterwarnings("error")
     def test_sigmoid_far_out(self) -> None:

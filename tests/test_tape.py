@@ -387,6 +387,28 @@ class TestVersions:
             (x * 1)[[0, 0]] = leaf(1.0, 2.0)
         assert y.tolist() == [1.0, 2.0]
 
+    def test_a_view_that_is_gone_is_in_nobodys_way(self) -> None:
+        x = leaf(1.0, 2.0)
+        z = x.clone()
+        z[0] = z[0] * 2
+        z[1] = z[0] + z[1]
+        z.sum().backward()
+        assert z.tolist() == [2.0, 4.0]
+        assert grad_of(x).tolist() == [4.0, 1.0]
+        flat = (x * 2).reshape(2, 1)
+        flat += 1
+        assert flat.tolist() == [[3.0], [5.0]]
+
+    def test_views_of_a_parameter_do_not_pile_up(self) -> None:
+        x = leaf(1.0, 2.0)
+        for _ in range(1000):
+            x.reshape(2, 1)
+        assert len(x._version) < 40
+
+    def test_a_diagonal_cannot_be_written_unseen(self) -> None:
+        with pytest.raises(RuntimeError, match="read-only"):
+            tg.zeros(3, 4).diagonal().fill_(1.0)
+
     def test_detached_twins_see_a_change(self) -> None:
         y = leaf(1.0) * 1
         twin = y.detach()

@@ -160,8 +160,8 @@ def _cupy() -> ModuleType:
         import cupy
     except ImportError:
         raise ValueError(
-            "device 'cuda' needs CuPy, which is not installed: pip install 'tinygrad-edu[cuda12]' "
-            "(or [cuda13], by your driver's CUDA version)"
+            "device 'cuda' needs CuPy, which is not installed: in the checkout, pip install -e '.[cuda12]' "
+            "(or '.[cuda13]', by your driver's CUDA version)"
         ) from None
     try:
         cupy.cuda.runtime.getDeviceCount()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -39,7 +40,7 @@ class Variable:
     record: Record | None
     index: int
     _grad: Any
-    _version: list[int]
+    _version: list[Any]  # the count, then weak references to all who show this memory, where a view was taken
 
     @property
     def requires_grad(self) -> bool:
@@ -64,6 +65,17 @@ def wrap(kind: type[Variable], array: Any, record: Record | None = None, index: 
     v.needs = record is not None
     v._version = [0] if version is None else version
     return v
+
+
+def related(source: Variable, view: Variable) -> None:
+    """Note behind the version counter that both show one memory, so that a change in place can tell who else does."""
+    family = source._version
+    n = len(family)
+    if n == 1:
+        family.append(weakref.ref(source))
+    elif n > 8 and n & (n - 1) == 0:  # now and then, so that a parameter does not gather dead views for ever
+        family[1:] = [ref for ref in family[1:] if ref() is not None]
+    family.append(weakref.ref(view))
 
 
 class Record:
@@ -264,8 +276,10 @@ class Op:
         if mask and out.dtype.kind == "f":
             record = cls._record(mask, inputs, arrays, out, saved, static)
             record.shapes, record.dtypes = (out.shape,), (out.dtype,)
-        version = cls._shared(inputs, out) if cls.views else None
-        y = wrap(kind, out, record, 0, version)
+        source = cls._shown(inputs, out) if cls.views else None
+        y = wrap(kind, out, record, 0, None if source is None else source._version)
+        if source is not None and cls._needy:
+            related(source, y)
         if record is not None and record.plan.keeps_out:
             record.versions[0] = y._version, y._version[0]
         if mode.trace is not None:
@@ -282,10 +296,14 @@ class Op:
         if mask and any(f and o.dtype.kind == "f" for f, o in zip(flows, out, strict=True)):
             record = cls._record(mask, inputs, arrays, out, saved, static)
             record.shapes, record.dtypes = tuple(o.shape for o in out), tuple(o.dtype for o in out)
-        ys = tuple(
-            wrap(kind, o, record if flow and o.dtype.kind == "f" else None, i, cls._shared(inputs, o))
-            for i, (o, flow) in enumerate(zip(out, flows, strict=True))
-        )
+        made: list[Variable] = []
+        for i, (o, flow) in enumerate(zip(out, flows, strict=True)):
+            source = cls._shown(inputs, o)
+            version = None if source is None else source._version
+            made.append(wrap(kind, o, record if flow and o.dtype.kind == "f" else None, i, version))
+            if source is not None:
+                related(source, made[-1])
+        ys = tuple(made)
         if record is not None and record.plan.keeps_out:
             record.versions += [(y._version, y._version[0]) for y in ys]
         if mode.trace is not None:
@@ -293,15 +311,13 @@ class Op:
         return ys
 
     @classmethod
-    def _shared(cls, inputs: Any, out: Any) -> Any:
-        """The version counter of the input whose memory `out` shows, if any."""
+    def _shown(cls, inputs: Any, out: Any) -> Variable | None:
+        """The input whose memory `out` shows, if any."""
         base = out.base
         if cls.views and base is not None:
             for x in inputs:
                 if isinstance(x, Variable) and (base is x.array or base is x.array.base):
-                    if cls._needy and len(x._version) == 1:
-                        x._version.append(1)  # this memory has views on the tape
-                    return x._version
+                    return x
         return None
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -239,8 +240,7 @@ class Tensor(Named, Products, Reductions, Shapes, Picks, Conversions, Changes):
     def __repr__(self) -> str:
         values = repr(backend.to_device(self.array, "cpu"))
         body = values[len("array(") : -1].replace("\n" + " " * len("array("), "\n" + " " * len("tensor("))
-        cut = body.find(", dtype=")
-        body = body if cut < 0 else body[:cut]
+        body = re.split(r",\s+dtype=", body)[0]
         parts = [body]
         if self.dtype not in (backend.float32, backend.int64, backend.bool_):
             parts.append(f"dtype={self.dtype}")

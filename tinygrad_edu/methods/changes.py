@@ -64,12 +64,13 @@ class Changes(Variable, result=False):
                 f"{what}: a leaf that needs a gradient is not changed on the tape, or it would be no leaf any more; "
                 f"do it under no_grad(), or make a new tensor (x = x + y)"
             )
-        if recorded and self.record is not None and self.record.op.views and len(self._version) > 1:
+        others = [v for ref in self._version[1:] if (v := ref()) is not None and v is not self]
+        if recorded and others and self.record is not None and self.record.op.views:
             raise RuntimeError(
                 f"{what}: this tensor is a view ({self.record.name}) of another that is on the tape, whose history the "
                 f"change would falsify; change the other one, or x.clone()"
             )
-        if recorded and len(self._version) > 1:
+        if recorded and others:
             raise RuntimeError(
                 f"{what}: this tensor has views, whose history the change would falsify; change x.clone(), or make a "
                 f"new tensor (x = x + y)"

@@ -113,7 +113,10 @@ class Named(Elementwise, result=False):
 
     def logaddexp(self, other: Any) -> Tensor:
         """ln(exp x + exp other), without overflow."""
-        return self.maximum(other) + curve.Log1p(arithmetic.Exp(-(self - other).abs()))
+        top = self.maximum(other)
+        equal = choice.Equal(self, other)  # ∞ − ∞ is no number
+        apart = choice.Where(equal, 0.0, self) - choice.Where(equal, 0.0, other)
+        return top + curve.Log1p(arithmetic.Exp(-arithmetic.Abs(apart)))
 
     def nan_to_num(self, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
         """NaN, ∞ and −∞ replaced: by 0, and by the largest and smallest number of the dtype unless given."""

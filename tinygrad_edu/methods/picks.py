@@ -27,10 +27,7 @@ class Picks(Variable, result=False):
         axis, at = self._along(dim, index, "gather")
         if any(k > n for i, (k, n) in enumerate(zip(at.array.shape, self.array.shape)) if i != axis):
             raise ValueError(f"gather: index {at.array.shape} is longer than {self.array.shape} beside dim {dim}")
-        cut: Any = self
-        if any(k != n for i, (k, n) in enumerate(zip(at.array.shape, self.array.shape)) if i != axis):
-            cut = self[tuple(slice(None) if i == axis else slice(k) for i, k in enumerate(at.array.shape))]
-        return pick.Gather(cut, at, axis=axis)
+        return pick.Gather(self, at, axis=axis)
 
     def take_along_dim(self, indices: Any, dim: int | None = None) -> Tensor:
         """x[..., indices[..., i, ...], ...] along `dim`, the other lengths broadcast; of the flattened x where None."""
@@ -111,17 +108,11 @@ class Picks(Variable, result=False):
         return pick.GetItem(shape.Reshape(self, shape=(self.array.size,)), index=(at.copy(),))
 
     def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-        """The elements [i, i + offset] of two axes as a last axis; the two are left out."""
+        """The elements [i, i + offset] of two axes as a last axis instead of the two. Read only, in the same memory."""
         first, second = axis_of(self, dim1, "diagonal"), axis_of(self, dim2, "diagonal")
         if first == second:
             raise ValueError(f"diagonal: dim1 {dim1} and dim2 {dim2} are one axis; name two")
-        rest = [i for i in range(self.array.ndim) if i not in (first, second)]
-        moved = shape.Permute(self, axes=(*rest, first, second))
-        rows, columns = moved.array.shape[-2:]
-        start, count = max(-offset, 0), max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
-        along = backend.module_of(self.array).arange(count)
-        lead = (slice(None),) * len(rest)
-        return pick.GetItem(moved, index=(*lead, along + start, along + start + offset))
+        return pick.Diagonal(self, offset=offset, first=first, second=second)
 
     def diag(self, diagonal: int = 0) -> Tensor:
         """The diagonal of a matrix, or the matrix [n, n] with a vector on its diagonal and 0 elsewhere."""

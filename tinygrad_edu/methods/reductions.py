@@ -46,8 +46,10 @@ class Reductions(Variable, result=False):
 
     @numpy_names
     def std(self, dim: Dims = None, correction: int = 1, keepdim: bool = False, unbiased: bool | None = None) -> Tensor:
-        """The square root of `var`."""
-        return self.var(dim, correction, keepdim, unbiased).sqrt()
+        """The square root of `var`; the gradient at 0 is 0."""
+        variance = self.var(dim, correction, keepdim, unbiased)
+        zero = variance == 0  # there the root has no slope, and the gradient counts as 0
+        return choice.Where(zero, 0.0, arithmetic.Sqrt(choice.Where(zero, 1.0, variance)))
 
     @numpy_names
     def prod(self, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
@@ -69,8 +71,8 @@ class Reductions(Variable, result=False):
         if p <= 0:
             raise ValueError(f"norm: p must be positive or inf, got {p}")
         total = reduction.Sum(arithmetic.PowNumber(size, exponent=p), axes=axes, keepdim=keepdim)
-        root = arithmetic.PowNumber(choice.Where(total > 0, total, 1.0), exponent=1 / p)
-        return choice.Where(total > 0, root, 0.0)
+        zero = total == 0
+        return choice.Where(zero, 0.0, arithmetic.PowNumber(choice.Where(zero, 1.0, total), exponent=1 / p))
 
     @numpy_names
     def amax(self, dim: Dims = None, keepdim: bool = False) -> Tensor:
@@ -183,7 +185,11 @@ class Reductions(Variable, result=False):
             return self.reshape(-1).median(0)[0]  # type: ignore[attr-defined]
         axis = axis_of(self, dim, "median")
         some_elements(self, (axis,), "median")
-        found = [each.narrow(axis, (each.shape[axis] - 1) // 2, 1) for each in self.sort(axis)]
+        ordered = self.sort(axis)
+        middle = [each.narrow(axis, (each.shape[axis] - 1) // 2, 1) for each in ordered]
+        last = [each.narrow(axis, each.shape[axis] - 1, 1) for each in ordered]
+        spoiled = last[0].isnan()  # NaN counts as largest in order, and makes the median NaN
+        found = [choice.Where(spoiled, end, each) for end, each in zip(last, middle)]
         return ValuesIndices(*(found if keepdim else (each.squeeze(axis) for each in found)))
 
     def aminmax(self, dim: int | None = None, keepdim: bool = False) -> Any:

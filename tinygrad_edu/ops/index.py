@@ -37,7 +37,8 @@ class Gather(Op):
     """{out}[..., i, ...] = {x}[..., {index}[..., i, ...], ...] along {axis}; adjoint of scatter_add"""
 
     def forward(x, index, *, axis):
-        return module_of(x).take_along_axis(x, index, axis)
+        part = tuple(slice(None) if i == axis else slice(n) for i, n in enumerate(index.shape))
+        return module_of(x).take_along_axis(x[part], index, axis)  # index may be shorter than x elsewhere
 
     def dx(g, index, axis, x_shape):
         """d{x} = d{out} added at {index}, 0 elsewhere"""
@@ -72,3 +73,32 @@ class SetItem(Op):
     def dvalue(g, index):
         """d{value} = d{out}[{index}]"""
         return GetItem(g, index=index)
+
+
+class Diagonal(Op):
+    """{out} = the elements [i, i + {offset}] of axes {first} and {second} of {x}; adjoint of put_diagonal"""
+
+    views = True
+
+    def forward(x, *, offset, first, second):
+        return x.diagonal(offset, first, second)
+
+    def dx(g, offset, first, second, x_shape):
+        """d{x} = d{out} on that diagonal, 0 elsewhere"""
+        return PutDiagonal(g, shape=x_shape, offset=offset, first=first, second=second)
+
+
+class PutDiagonal(Op):
+    """{out} = zeros of {shape} with {x} on the diagonal {offset} of axes {first} and {second}; adjoint of diagonal"""
+
+    def forward(x, *, shape, offset, first, second):
+        xp = module_of(x)
+        y = xp.zeros(shape, dtype=x.dtype)
+        along = xp.arange(x.shape[-1])
+        rows, columns = along + max(-offset, 0), along + max(offset, 0)
+        xp.moveaxis(y, (first, second), (-2, -1))[..., rows, columns] = x
+        return y
+
+    def dx(g, offset, first, second):
+        """d{x} = that diagonal of d{out}"""
+        return Diagonal(g, offset=offset, first=first, second=second)

@@ -1,8 +1,9 @@
-"""The cross-entropy of logits, row by row."""
+"""Cross-entropies: of logits, row by row, and of probabilities of yes and no."""
 
 from tinygrad_edu import kernels
+from tinygrad_edu.backend import module_of, quiet
 from tinygrad_edu.ops.activation import LogSoftmax
-from tinygrad_edu.ops.arithmetic import Mul
+from tinygrad_edu.ops.arithmetic import Log, Maximum, Mul
 from tinygrad_edu.ops.choice import Where
 from tinygrad_edu.ops.index import Gather
 from tinygrad_edu.ops.reduction import Sum
@@ -38,3 +39,20 @@ class CrossEntropy(Op):
     def dlogits(g, logits, target, weight, saved, ignore_index, smoothing):
         """d{logits} = (softmax({logits}) − onehot({target})) ⊙ d{out}"""
         return kernels.of(g).cross_entropy_backward(g, logits, target, saved, ignore_index, smoothing, weight)
+
+
+class BinaryCrossEntropy(Op):
+    """{out} = −({y} ln {x} + (1 − {y}) ln(1 − {x})), logarithms not below −100"""
+
+    def forward(x, y):
+        xp = module_of(x)
+        with quiet(x):
+            return -(y * xp.maximum(xp.log(x), -100.0) + (1.0 - y) * xp.maximum(xp.log1p(-x), -100.0))
+
+    def dx(g, x, y):
+        """d{x} = d{out} ⊙ ({x} − {y}) / ({x} ⊙ (1 − {x})), the divisor not below 10⁻¹²"""
+        return g * ((x - y) / Maximum(x * (1.0 - x), 1e-12))
+
+    def dy(g, x):
+        """d{y} = d{out} ⊙ (ln(1 − {x}) − ln {x})"""
+        return g * (Maximum(Log(1.0 - x), -100.0) - Maximum(Log(x), -100.0))

@@ -101,7 +101,7 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction:
         raise ValueError(
             "binary_cross_entropy: input must be probabilities from 0 to 1; for logits use ..._with_logits"
         )
-    each = -(y * p.log().clamp(min=-100.0) + (1.0 - y) * (1.0 - p).log().clamp(min=-100.0))
+    each = loss.BinaryCrossEntropy(p, y)
     return _all(each if weight is None else each * weight, reduction, "binary_cross_entropy")
 
 
