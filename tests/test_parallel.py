@@ -369,3 +369,44 @@ def test_a_failing_pass_ends_the_offer_with_its_block():
             crew.shared(fail, 4 * crew.LEAST)
         assert crew._thread.count == 2
     assert crew._thread.count == 1
+
+
+def held_by_another(lock):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(not lock.acquire(timeout=0) or lock.release() or False))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def test_a_turn_is_given_away_in_long_operations_and_at_the_end():
+    turn = threading.Lock()
+    with crew.apart:  # without turns nothing happens
+        pass
+    with crew.taking_turns(turn):
+        assert held_by_another(turn)
+        with crew.apart:
+            assert not held_by_another(turn)
+            with crew.apart:
+                assert not held_by_another(turn)
+            assert not held_by_another(turn)
+        assert held_by_another(turn)
+    assert not held_by_another(turn)
+
+
+def test_a_turn_is_given_back_after_an_exception():
+    turn = threading.Lock()
+    with pytest.raises(KeyError), crew.taking_turns(turn), crew.apart:
+        raise KeyError
+    assert not held_by_another(turn)
+
+
+def test_nobody_waits_long_for_a_turn():
+    turn = threading.Lock()
+    turn.acquire()
+    with crew.taking_turns(turn), crew.apart:
+        pass
+    assert turn.locked()
+    turn.release()
+    with crew.taking_turns(turn):
+        assert turn.locked()

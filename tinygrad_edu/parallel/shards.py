@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -108,6 +109,7 @@ class Shards:
         if self._blas is not None:
             self._blas.limit(1 if count > 1 else self.n)
         state = random.current().get_state()
+        turns = [threading.Lock() for _ in range(0, count, 2)]  # one for two threads
 
         def share(i: int) -> _Share:
             before = thread.mode
@@ -116,7 +118,8 @@ class Shards:
             thread.mode = replace(mode, generator=generator, first_sample=mode.first_sample + edges[i])
             try:
                 part = batch if count == 1 else _part(batch, edges[i], edges[i + 1])
-                return _Share(*_loss_and_gradients(model, part), generator)
+                with crew.taking_turns(turns[i // 2]):
+                    return _Share(*_loss_and_gradients(model, part), generator)
             finally:
                 thread.mode = before
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ...buffers import empty
+from .. import crew
 from .common import chunks, constants, packed, scalars
 
 # Mills' ratio of the normal law, G(a) = Φ(−a)·exp(a²/2) for a ≥ 0, as a quotient of polynomials (lowest power first).
@@ -128,7 +129,7 @@ def gelu(x: np.ndarray, approximate: str = "none", slope: bool = True) -> tuple[
     slopes = empty(values.shape, x.dtype) if slope else None
     places = chunks(0, values.size)
     scratch = empty((2 if approximate == "tanh" else 4, places[0].stop if places else 0), x.dtype)
-    with np.errstate(over="ignore", invalid="ignore"):
+    with crew.apart, np.errstate(over="ignore", invalid="ignore"):
         for at in places:
             part, out = values[at], y[at]
             change = None if slopes is None else slopes[at]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...buffers import empty
+from .. import crew
 from .common import Gradients, ones
 
 GROUP = 1 << 20  # bytes of scores that are worked on together
@@ -60,6 +61,7 @@ def _triangle(size, left_out, dtype):
     return triangle
 
 
+@crew.apart
 def attention(
     q: np.ndarray,
     k: np.ndarray,
@@ -146,6 +148,7 @@ def _largest(e):
     return largest
 
 
+@crew.apart
 def attention_backward(
     g: np.ndarray,
     q: np.ndarray,

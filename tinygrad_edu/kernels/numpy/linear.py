@@ -3,6 +3,7 @@
 import numpy as np
 
 from ...buffers import empty
+from .. import crew
 from .common import Gradients, ones, viewed
 
 ONE_HOT = 512  # up to this many rows a table's gradient is one product with a one-hot matrix
@@ -18,7 +19,8 @@ def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) ->
     """
     rows = viewed(x, (-1, x.shape[-1])) if x.shape[-1] else x.reshape(_count(x), 0)
     y = empty((rows.shape[0], weight.shape[0]), x.dtype)
-    np.matmul(rows, weight.T, out=y)
+    with crew.apart:
+        np.matmul(rows, weight.T, out=y)
     if bias is not None:
         y += bias
     return y.reshape(*x.shape[:-1], weight.shape[0])
@@ -44,11 +46,14 @@ def linear_backward(
     dx = dweight = dbias = None
     if need[0]:
         dx = empty((count, weight.shape[1]), g.dtype)
-        np.matmul(flat, weight, out=dx)
+        with crew.apart:
+            np.matmul(flat, weight, out=dx)
         dx = dx.reshape(*g.shape[:-1], weight.shape[1])
     if need[1]:
         dweight = empty((g.shape[-1], x.shape[-1]), g.dtype)
-        np.matmul(flat.T, viewed(x, (count, x.shape[-1])), out=dweight)
+        rows = viewed(x, (count, x.shape[-1]))
+        with crew.apart:
+            np.matmul(flat.T, rows, out=dweight)
     if need[2]:
         dbias = np.matmul(ones(count, g.dtype), flat)
     return dx, dweight, dbias
