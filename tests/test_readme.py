@@ -45,6 +45,18 @@ def test_the_op_is_quoted_as_it_is() -> None:
     assert any(op in path.read_text(encoding="utf-8") for path in (ROOT / "tinygrad_edu" / "ops").glob("*.py"))
 
 
+def test_the_op_of_ones_own_runs() -> None:
+    code = [text for language, text in BLOCKS if language == "python"][2]
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert ran.stdout == "(tensor([2., 4.], dtype=float64),)\n"
+
+
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"(?m)(?:^|`)make ([a-z]+)\b", README))))
 def test_target_exists(name: str) -> None:
     assert re.search(rf"^{name}:", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
