@@ -54,6 +54,11 @@ def module_of(array: Array) -> Any:
     return np
 
 
+def all_numpy(values: list[Any]) -> bool:
+    """Whether none of the values belongs to another array library than NumPy."""
+    return not [x for x in values if type(x) is not np.ndarray and module_of(x) is not np]
+
+
 def is_array(value: object) -> bool:
     """Whether `value` is an array of a library that the engine computes with."""
     return isinstance(value, np.ndarray) or type(value).__module__.partition(".")[0] == "cupy"

@@ -198,7 +198,9 @@ def _reachable(roots: Sequence[Variable], wanted: set[Key] | None) -> dict[int, 
         r = stack.pop()
         if type(r) is Record and r.number >= lowest and r.number not in found:
             found[r.number] = r
-            stack.extend(entry[0] for entry in r.inputs if entry)
+            for entry in r.inputs:
+                if entry:
+                    stack.append(entry[0])
     if wanted is not None:
         leading: dict[int, Record] = {}
         for n in sorted(found):
@@ -239,13 +241,13 @@ def _branches(r: Record, g: Any) -> list[tuple[int, Any]]:
     kept = r.kept
     if kept is None:
         raise RuntimeError(f"{r.op.name}: another thread freed this graph during the pass; give each thread its own")
+    branches = r.plan.branches
     if r.op.joint is not None:
-        found = r.plan.branches[0](g, kept, r)
-        return [(i, d) for i, d in enumerate(found) if r.inputs[i] is not None]
-    return [
-        (b.at, b.rule(g, *[kept[j] for j in b.plain]) if b.plain is not None else b(g, kept, r))
-        for b in r.plan.branches
-    ]
+        return [(i, d) for i, d in enumerate(branches[0](g, kept, r)) if r.inputs[i] is not None]
+    pairs = []
+    for b in branches:
+        pairs.append((b.at, b(g, kept, r) if b.plain is None else b.rule(g, *[kept[j] for j in b.plain])))
+    return pairs
 
 
 def _recorded_branches(r: Record, g: Any, kind: type[Variable], create: bool, trace: Any) -> list[tuple[int, Any]]:

@@ -323,7 +323,7 @@ class Op:
     @classmethod
     def has_kernel(cls, arrays: list[Any]) -> bool:
         """Whether the fused op's kernels take these arrays; where not, its definition runs."""
-        return all(backend.module_of(x).__name__ == "numpy" for x in arrays)
+        return backend.all_numpy(arrays)
 
     @classmethod
     def _record(cls, mask: int, inputs: Any, arrays: Any, out: Any, saved: Any, static: Any) -> Record:
@@ -332,14 +332,18 @@ class Op:
         known = [out, *saved, *arrays]
         r = Record()
         r.op, r.plan, r.static, r.number, r.retained, r.hooks = cls, plan, static, number(), None, None
-        r.inputs = [(x.record or x, x.index) if mask >> i & 1 else None for i, x in enumerate(inputs)]
-        r.kept = [known[i] for i in plan.keep]
+        sources, kept, versions = [], [], []  # filled by plain loops: a comprehension costs a call each, on every op
+        for x in inputs:
+            sources.append((x.record or x, x.index) if mask & 1 else None)
+            mask >>= 1
+        for i in plan.keep:
+            kept.append(known[i])
         if plan.keeps_shapes:
-            r.kept.append(tuple(x.shape for x in arrays))
-        r.versions = []
+            kept.append(tuple(x.shape for x in arrays))
         for i in plan.inputs_kept:
             x = inputs[i] if i >= 0 else None
-            r.versions.append((x._version, x._version[0]) if isinstance(x, Variable) else None)
+            versions.append((x._version, x._version[0]) if isinstance(x, Variable) else None)
+        r.inputs, r.kept, r.versions = sources, kept, versions
         return r
 
     @classmethod
