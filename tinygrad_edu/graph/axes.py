@@ -128,6 +128,7 @@ class Axes:
     features: set[int] = field(default_factory=set)
     contractions: dict[int, Axis] = field(default_factory=dict)  # by application
     moving: set[int] = field(default_factory=set)  # applications that average over keys
+    pairs: set[int] = field(default_factory=set)  # scores, and what was made of them one by one
 
     def names(self, value: int) -> list[str]:
         """What the axes of a value are called: a name, a role, or the length."""
@@ -224,6 +225,7 @@ def _attention(axes: Axes, record: Record) -> None:
             _role(axes, record, y, len(axes.of[y]) - 2, "k")
         elif over_features or application.id in weighted:
             axes.roles[out, last - 1], axes.roles[out, last] = "q", "k"
+            axes.pairs.add(out)
             _role(axes, record, x, len(axes.of[x]) - 2, "q")
             _role(axes, record, y, len(axes.of[y]) - 1, "k")
 
@@ -272,3 +274,5 @@ def _carry(axes: Axes, application: Application) -> None:
             for i in (1, 2) if axes.same(axes.of[number][n - 2], axes.of[other][m - 2]) else ():
                 if axes.same(axes.of[number][n - i], axes.of[other][m - i]):
                     axes.roles.setdefault((other, m - i), axes.roles[number, n - i])
+                    if number in axes.pairs and other in application.outputs and i == 1:
+                        axes.pairs.add(other)

@@ -13,6 +13,7 @@ from tinygrad_edu.graph.formula import (
     number_text,
     scale_text,
     scaled,
+    shifted,
     transposed,
     until_comma,
 )
@@ -24,6 +25,7 @@ from tinygrad_edu.graph.record import Application, Record, Value
 from tinygrad_edu.graph.sources import source_of
 from tinygrad_edu.graph.steps import Step, Use, named_steps
 from tinygrad_edu.graph.text import shorten
+from tinygrad_edu.graph.visibility import verdict
 
 _HEADER, _FUSED = 44, 38  # characters of a formula that fit into a heading, of a fused op's that read well there
 _NAME = 40
@@ -68,6 +70,9 @@ class _Sheet:
                 self._place(card, None, False)
                 wires.append((use, card))
         picture.remarks += self._equal_lengths()
+        if unread := record.unread:
+            rest = f" and {len(unread) - 4} more" if len(unread) > 4 else ""
+            picture.remarks.append(f"parameters that nothing reads: {', '.join(unread[:4])}{rest}")
         picture.content = arrange(record.calls, self.cards)
         picture.wires = self._wires(wires)
         return picture
@@ -161,8 +166,9 @@ class _Sheet:
         card.shape, card.reads = self._shape(step.out), self._reads(step)
         if card.kind == "mixes":
             card.source = source_of(step, self.steps, self.axes, self.labels)
+        card.visible = verdict(step, self.record, self.axes)
         made = self.record.values[step.out].shown
-        if made and introduces(step, self.record, made.what):
+        if made and introduces(step, self.record, self.axes, made.what):
             card.grid = made
             card.heads = ("q", "k") if self.axes.names(step.out)[-2:] == ["q", "k"] else ("", "")
         card.title = card.header + (f"\n{main.line.file}:{main.line.number}: {main.line.text}" if main.line else "")
@@ -217,7 +223,7 @@ class _Sheet:
         for application in step.tail:
             if application.op in ("add", "sub"):
                 other = next(self._text(use) for use in step.uses if use.op == application.id)
-                text += f" {'+' if application.op == 'add' else '−'} {other}"
+                text = shifted(text, f" {'+' if application.op == 'add' else '−'} {other}")
             else:
                 text = scaled(text, *self._scale(step, application))
         return text

@@ -195,7 +195,7 @@ def _grid(shown: Shown, heads: tuple[str, str]) -> str:
     body = []
     for q, row in zip(shown.rows, shown.numbers, strict=True):
         cells = [_cell(f"{heads[0]}{q}", 8, style.GREY, mono=True, align="RIGHT", pad=2)]
-        cells += [_hidden(x) if shown.what == "hidden" else _weight(x) for x in row]
+        cells += [_hidden(x) if shown.what in ("hidden", "cut") else _weight(x) for x in row]
         body.append("".join(cells))
     queries, keys = shown.total
     notes = []
@@ -203,6 +203,8 @@ def _grid(shown: Shown, heads: tuple[str, str]) -> str:
         words = shown.pattern if heads[0] else shown.pattern.replace("k ≤ q", "column ≤ row").replace("query", "row")
         notes = [words] if words else []
         notes.append(f"{queries * keys - shown.marked} of {queries * keys} visible")
+    elif shown.what == "cut":
+        notes.append(f"{shown.marked} of {queries * keys} weights hidden after the softmax: rows no longer sum to 1")
     else:
         notes.append("every row sums to 1")
     if not shown.alike:

@@ -97,26 +97,50 @@ def transposed(text: str) -> str:
 
 
 def scaled(text: str, scale: str, negative: bool = False) -> str:
-    """A formula with a scaling behind it or a minus in front, in parentheses where it is a sum.
+    """A formula with a scaling behind it or a minus in front, in parentheses where it is no single product.
 
-    >>> scaled("q·kᵀ", " / √4"), scaled("a + b", " / 2")
-    ('q·kᵀ / √4', '(a + b) / 2')
+    >>> scaled("q·kᵀ", " / √4"), scaled("a + b", " / 2"), scaled("z with x at 1:", " · 3")
+    ('q·kᵀ / √4', '(a + b) / 2', '(z with x at 1:) · 3')
     """
     if not scale and not negative:
         return text
-    if is_sum(text):
+    if not _is_product(text):
         text = f"({text})"
     return ("−" if negative else "") + text + scale
 
 
+def shifted(text: str, shift: str) -> str:
+    """A formula with something added behind it, in parentheses where it ends in words that would take it in.
+
+    >>> shifted("x·W", " + b"), shifted("exp x", " + 1"), shifted("Σ x over k", " + 1")
+    ('x·W + b', 'exp x + 1', '(Σ x over k) + 1')
+    """
+    words = _outside(text).split()
+    wordy = any(word.endswith((",", ":")) or word in ("with", "where", "over", "at") for word in words)
+    return (f"({text})" if wordy else text) + shift
+
+
+def _outside(text: str) -> str:
+    """A formula without what stands in parentheses and brackets."""
+    depth, kept = 0, []
+    for c in text:
+        depth -= c in ")]"
+        if depth == 0:
+            kept.append(c)
+        depth += c in "(["
+    return "".join(kept)
+
+
+def _is_product(text: str) -> bool:
+    """Whether a formula is one factor, or factors with nothing but products and quotients between them."""
+    words = _outside(text).split()
+    return len(words) % 2 == 1 and all(word in ("·", "⊙", "/") for word in words[1::2])
+
+
 def is_sum(text: str) -> bool:
-    """Whether a formula has a plus, minus or word outside of all parentheses."""
-    depth = 0
-    for i, c in enumerate(text):
-        depth += (c == "(") - (c == ")")
-        if depth == 0 and (text[i : i + 3] in (" + ", " − ") or text[i : i + 2] == ", "):
-            return True
-    return False
+    """Whether a formula has a plus, a minus or a comma outside of all parentheses."""
+    outside = _outside(text)
+    return any(sign in outside for sign in (" + ", " − ", ", "))
 
 
 def until_comma(text: str) -> str:

@@ -39,6 +39,19 @@ def shown(array: Any, made: bool) -> Shown | None:
     return None
 
 
+def cut(before: Any, after: Any) -> Shown | None:
+    """Which weights became 0, where an op left all the others as they were."""
+    if before.shape != after.shape or before.size > _LARGEST:
+        return None
+    old, new = to_device(before, "cpu"), to_device(after, "cpu")
+    gone = (new == 0) & (old != 0)
+    if not gone.any() or not np.array_equal(np.where(gone, 0, old), new):
+        return None
+    slices = gone.reshape(-1, *gone.shape[-2:])
+    alike = bool((slices == slices[0]).all())
+    return _grid("cut", slices[0].astype(float), int(slices[0].sum()), alike, _pattern(~slices[0]))
+
+
 def _grid(what: str, numbers: np.ndarray, marked: int, alike: bool, pattern: str) -> Shown:
     rows, columns = (_some(n) for n in numbers.shape)
     picked = numbers[np.ix_(rows, columns)]

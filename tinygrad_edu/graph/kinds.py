@@ -16,32 +16,38 @@ def kind_of(step: Step, record: Record, axes: Axes) -> tuple[str, str]:
     main = step.main
     out = step.out
     roles = [axes.roles.get((out, i)) for i in range(len(axes.of[out]))]
-    if introduces(step, record, "hidden"):
+    if introduces(step, record, axes, "hidden") and (out in axes.pairs or not axes.pairs):
         return "visibility", "visibility"
+    if introduces(step, record, axes, "cut") and out in axes.pairs:
+        return "visibility", "hides after the softmax"
     if main.id in axes.moving:
         return "mixes", "MOVES CONTENT BETWEEN TOKENS"
     if main.id in axes.contractions:
         if "q" in roles and "k" in roles:
             return "pairs", "scores token pairs"
         return "plain", "token-wise" if axes.roles else "row by row"
-    if introduces(step, record, "weights") and "k" in roles:
+    if introduces(step, record, axes, "weights") and "k" in roles:
         return "pairs", f"row by row, over {axes.names(out)[-1]}"
     if "q" in roles and "k" in roles:
         return "pairs", "on token pairs"
+    word = main.op
     if main.arranges or main.op in ("get_item", "expand", "narrow"):
-        return "arranges", "shape only"
+        if not step.tail:
+            return "arranges", "shape only"
+        word = step.tail[0].op
     lost = [i for i in step.uses if i.op == main.id and len(axes.of[i.value]) > len(axes.of[out])]
     if lost and "keepdim" in main.static:
         kept = axes.of[out]
         gone = [n for a, n in zip(axes.of[lost[0].value], axes.names(lost[0].value), strict=True) if a not in kept]
         return "plain", "over " + " ".join(gone)
-    return "plain", "token-wise" if axes.roles and len(axes.of[out]) > 1 else main.op.replace("_", " ")
+    return "plain", "token-wise" if axes.roles and len(axes.of[out]) > 1 else word.replace("_", " ")
 
 
-def introduces(step: Step, record: Record, what: str) -> bool:
-    """Whether a step's result shows something to draw that nothing it read shows."""
+def introduces(step: Step, record: Record, axes: Axes, what: str) -> bool:
+    """Whether a step's result shows something to draw that nothing it read shows, masks of scores left aside."""
     made = record.values[step.out].shown
     if made is None or made.what != what:
         return False
-    read = [record.values[use.value].shown for use in step.uses]
-    return not any(shown and shown.what == what for shown in read)
+    uses = [use for use in step.uses if use.value in axes.pairs or step.out not in axes.pairs]
+    read = [record.values[use.value].shown for use in uses]
+    return not any(shown and (shown.what, shown.marked) == (what, made.marked) for shown in read)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from math import prod
 
 from tinygrad_edu.graph.picture import Card, Picture
 from tinygrad_edu.graph.record import Record
+from tinygrad_edu.graph.visibility import FAIL
 
 _HEAD = ("#", "op", "axes", "shape", "contracts", "keeps", "tokens", "source", "params", "backward", "reads")
 
@@ -63,27 +65,38 @@ def _totals(record: Record) -> list[str]:
 
 
 def _check(record: Record, picture: Picture, steps: list[Card]) -> list[str]:
-    """Shapes, sources, visibility, gradients: what a reader checks on any diagram."""
-    nameless = [wire.name for wire in picture.wires if "[" not in wire.shapes[0] and wire.shapes[0] != "a number"]
-    lines = [
-        f"1. shapes: on {len(picture.wires) - len(nameless)} of {len(picture.wires)} wires with names of axes"
-        + (f"; by length alone: {', '.join(dict.fromkeys(nameless))}" if nameless else "")
-    ]
-    lines += [f"2. source of {card.header}: {card.source or 'not told'}" for card in steps if card.kind == "mixes"]
-    for card in steps:
-        if card.grid and card.grid.what == "hidden":
-            queries, keys = card.grid.total
-            seen = queries * keys - card.grid.marked
-            pattern = f"{card.grid.pattern}, " if card.grid.pattern else ""
-            lines.append(f"3. visibility in {card.header}: {pattern}{seen} of {queries * keys} visible")
+    """Shapes, sources, visibility, gradients: what a reader checks on any diagram, and what of it fails."""
+    nameless = [wire.name for wire in picture.wires if not _is_named(wire.shapes[0])]
+    named = f"{len(picture.wires) - len(nameless)} of {len(picture.wires)} wires have a name for every axis"
+    if nameless:
+        lines = [f"1. shapes: {FAIL}{named}; lengths only: {', '.join(dict.fromkeys(nameless))}"]
+    else:
+        lines = [f"1. shapes: {named}"]
+    sources = [f"{card.header}: {card.source or FAIL + 'not told'}" for card in steps if card.kind == "mixes"]
+    lines += _under("2. source", sources, "nothing moves content between tokens")
+    visible = [f"{card.header}: {card.visible}" for card in steps if card.visible]
+    lines += _under("3. visibility", visible, "no softmax over keys")
     reached = {branch.value for branch in record.branches}
     missed = [
         value.path or f"{value.kind} {value.shape}"
         for value in record.values
         if value.gradient and value.made_by is None and value.id not in reached
     ]
-    lines.append(
-        f"4. gradients: {len(record.branches)} branches, {len(record.sums)} sums where several meet; "
-        + (f"no gradient reached {', '.join(missed)}" if missed else "all that needs a gradient is reached")
-    )
-    return lines
+    found = f"{len(record.branches)} branches, {len(record.sums)} sums where several meet"
+    faults = [f"no gradient reached {', '.join(missed)}"] if missed else []
+    faults += [f"nothing reads {', '.join(record.unread)}"] if record.unread else []
+    verdict = FAIL + "; ".join(faults) if faults else "all that needs a gradient is reached"
+    return [*lines, f"4. gradients: {found}; {verdict}"]
+
+
+def _under(head: str, lines: list[str], none: str) -> list[str]:
+    """The lines as a list under a heading of theirs."""
+    return [f"{head}:", *(f"   - {line}" for line in lines)] if lines else [f"{head}: {none}"]
+
+
+def _is_named(shape: str) -> bool:
+    """Whether every axis longer than 1 has a name in a shape such as "[B 1 (H d)] 2×1×12", or there are no axes."""
+    if shape == "a number":
+        return True
+    axes = re.sub(r"\(.*?\)", "", shape[1:].partition("]")[0]).split() if shape[0] == "[" else shape.split("×")
+    return not any(axis.isdigit() and axis != "1" for axis in axes)

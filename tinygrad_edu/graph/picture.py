@@ -32,7 +32,8 @@ class Card:
     kind: its colour; words: the same in words; lines: small print; path: the module it stands for.
 
     einsum: how a product pairs axes, as (text, tone) runs, tone "contract", "q", "k" or "". contracts, keeps: the same
-    in names of axes. source: where an attention's queries, keys and values come from. heads: what the rows and the
+    in names of axes. source: where an attention's queries, keys and values come from. visible: what its
+    queries see. heads: what the rows and the
     columns of the grid are called. shape: of the result; reads: what the gradient rules read of what was saved.
     """
 
@@ -48,6 +49,7 @@ class Card:
     contracts: str = ""
     keeps: str = ""
     source: str = ""
+    visible: str = ""
     shape: str = ""
     reads: list[str] = field(default_factory=list)
     cells: list[Cell] = field(default_factory=list)

@@ -55,9 +55,9 @@ class Value:
 class Shown:
     """Numbers of a value, small enough to draw: its last two axes at the first index of all others.
 
-    what: "hidden" (1 where a score is −∞), "weights" (rows that sum to 1) or "numbers". rows, columns: which of them,
-    where not all fit. total: how many rows and columns there are. marked: of how many cells `hidden` is 1. alike:
-    whether all leading indices hold the same.
+    what: "hidden" (1 where a score is −∞), "weights" (rows that sum to 1), "cut" (1 where one of those was made 0)
+    or "numbers". rows, columns: which of them, where not all fit. total: how many rows and columns there are. marked:
+    of how many cells `hidden` or `cut` is 1. alike: whether all leading indices hold the same.
     """
 
     what: str
@@ -184,7 +184,7 @@ class Output:
 class Record:
     """Everything that happened in one trace, forward and backward, in the order it happened.
 
-    The `id` of an entry is its place in its list.
+    The `id` of an entry is its place in its list. unread: paths of parameters that want a gradient and that no op read.
     """
 
     title: str
@@ -196,6 +196,7 @@ class Record:
     sums: list[Sum] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
     inputs: list[int] = field(default_factory=list)
     outputs: list[Output] = field(default_factory=list)
 

@@ -17,7 +17,7 @@ from tinygrad_edu.graph.describe import (
     reads_of,
     same_integers,
 )
-from tinygrad_edu.graph.grids import shown
+from tinygrad_edu.graph.grids import cut, shown
 from tinygrad_edu.graph.record import Application, Branch, Call, Group, Line, Name, Record, Saved, Sum, Value
 from tinygrad_edu.modes import Listener
 from tinygrad_edu.nn.module import Module
@@ -45,6 +45,7 @@ class Recorder(Listener):
         self.functions: dict[int, int] = {0: 0}  # number of a frame -> number among those that bound a name
         self.axes: dict[Key, list[str | None]] = {}
         self.owners: dict[int, tuple[str, str]] = {}  # id of an array -> kind and path of the module's tensor
+        self.wanted: dict[str, int] = {}  # path of a parameter that wants a gradient -> id of its array
         self.paths: dict[int, str] = {}  # id of a module -> path
         self.applications: dict[int, int] = {}  # number of a tape record -> Application
         self.records: list[tape.Record] = []
@@ -72,6 +73,8 @@ class Recorder(Listener):
             for path, tensor in pairs:
                 self.owners.setdefault(id(tensor.array), (kind, path))
                 self.held.append(tensor.array)
+                if tensor.requires_grad:
+                    self.wanted.setdefault(path, id(tensor.array))
 
     def enter(self, module: Module) -> None:
         if id(module) not in self.paths:
@@ -139,6 +142,7 @@ class Recorder(Listener):
         for key, axes in self.axes.items():
             if key in places:
                 self.record.values[places[key]].axes = tuple(axes)
+        self.record.unread = [path for path, array in self.wanted.items() if array not in self.values]
 
     # Values
 
@@ -221,6 +225,7 @@ class Recorder(Listener):
             else:
                 self._fitted(application)
             return
+        self._cut(arrays, outputs, application)
         application.line = self.line()
         if record is not None:
             self.applications[record.number] = application.id
@@ -236,6 +241,14 @@ class Recorder(Listener):
         if not self.backward:
             value.shown = shown(y.array, made=True)
         return self._new(value, y.array)
+
+    def _cut(self, arrays: list[Any], outputs: Any, application: Application) -> None:
+        """Note where the op made weights 0 that rows summing to 1 had."""
+        made = self.record.values[application.outputs[0]]
+        for number, array in zip(application.inputs, arrays, strict=True):
+            known = self.record.values[number].shown if number is not None else None
+            if made.shown is None and known is not None and known.what == "weights":
+                made.shown = cut(array, outputs[0].array)
 
     def _saved(self, record: tape.Record, application: Application) -> list[Saved]:
         """What the op kept, each memory counted where it is first kept, parameters never."""
