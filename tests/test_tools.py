@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,8 +16,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from tinygrad_edu.training import load_checkpoint, read_metrics, save_checkpoint
+from tinygrad_edu.training import Trainer, load_checkpoint, read_metrics, save_checkpoint
 from tools import cli, generate, train
+from tools.lock import locked
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = "The quick brown fox jumps over the lazy dog.\n" * 30
@@ -230,6 +232,15 @@ BAD_TRAINING: dict[str, tuple[list[str], str]] = {
     "resume another model": (["bigram", "--resume", "{copied}"], "holds a 'gpt'"),
     "resume another text": (["gpt", "--resume", "{copied}", "--data", "{tmp}/other.txt"], "text differs"),
     "resume with foreign characters": (["gpt", "--resume", "{copied}", "--data", "{tmp}/ö.txt"], "U+00F6"),
+    "block size before memory": (["gpt", "--data", "{text}", "--block-size", "999999999"], "fewer than one window"),
+    "batch beyond memory": (["gpt", "--data", "{text}", "--batch-size", "1000000000"], "batch_size 1000000000"),
+    "width beyond memory": (["gpt", "--data", "{text}", "--width", "100000000"], "width 100000000"),
+    "layers beyond memory": (["gpt", "--data", "{text}", "--layers", "100000000"], "layers 100000000"),
+    "too many threads": (["gpt", "--data", "{text}", "--threads", "100000"], "threads is 100000"),
+    "nothing like it": (["gpt", "--foo"], "unknown option '--foo' ("),
+    "resume to a step behind": (["gpt", "--resume", "{copied}", "--steps", "2"], "already at step 6"),
+    "resume another seed": (["gpt", "--resume", "{copied}", "--seed", "3"], "seed cannot change"),
+    "resume with a preset": (["gpt", "--resume", "{copied}", "--preset", "demo"], "preset cannot change"),
     "resume another shape": (["gpt", "--resume", "{copied}", "--width", "32"], "width cannot change"),
 }
 
@@ -396,14 +407,121 @@ def test_a_full_disk_is_one_line_and_leaves_the_last_checkpoint(
     assert load_checkpoint(copied, resume=True).state is not None
 
 
-def test_divergence_is_one_line_and_leaves_the_last_checkpoint(
-    copied: Path, capsys: pytest.CaptureFixture[str]
+def test_divergence_is_one_line_and_leaves_the_last_checkpoint(copied: Path) -> None:
+    found = program("train", "gpt", "--resume", copied, "--steps", 50, "--lr", "1e30", "--min-lr", "1e30")
+    assert found.returncode == 1
+    assert "try a lower lr" in found.stderr
+    assert found.stderr.count("\n") == 1, found.stderr
+    weights = load_checkpoint(copied, resume=True).weights
+    assert all(np.isfinite(weight).all() for weight in weights.values())
+
+
+@pytest.mark.parametrize("line", [b"", b"{}", b"garbage", b"\xff"])
+def test_a_damaged_record_is_refused_when_resumed(copied: Path, line: bytes, attempt: Callable[..., None]) -> None:
+    (copied / "metrics.jsonl").write_bytes(line + b"\n" + (copied / "metrics.jsonl").read_bytes())
+    before = files(copied)
+    attempt(train, ["gpt", "--resume", str(copied), "--steps", "9"], "metrics.jsonl, line 1", process=False)
+    assert files(copied) == before
+
+
+def test_too_little_memory_is_one_line_and_leaves_the_old_run(
+    copied: Path, text: Path, monkeypatch: pytest.MonkeyPatch, attempt: Callable[..., None]
 ) -> None:
-    with np.errstate(all="ignore"):
-        assert here(train, "gpt", "--resume", copied, "--steps", 50, "--lr", "1e30", "--min-lr", "1e30") == 1
-    assert "try a lower lr" in capsys.readouterr().err
-    found = load_checkpoint(copied, resume=True)
-    assert all(np.isfinite(weight).all() for weight in found.weights.values())
+    def none(*_: Any) -> Any:
+        raise MemoryError
+
+    before = files(copied)
+    arguments = ["bigram", "--data", str(text), "--out", str(copied), "--overwrite"]
+    monkeypatch.setattr(Trainer, "__init__", none)
+    attempt(train, arguments, "not enough memory for batch_size 64, block_size 64", process=False)
+    monkeypatch.undo()
+    monkeypatch.setattr(Trainer, "advance", none)
+    assert here(train, *arguments) == 2
+    assert files(copied) == before
+
+
+def test_overwriting_leaves_no_mix_of_two_runs(
+    copied: Path, text: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(copied, copied / "best")
+    (copied / "mine.txt").write_text("kept")
+
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt  # before the first save
+
+    monkeypatch.setattr(train.Display, "show", killed)
+    assert here(train, "bigram", "--data", text, "--out", copied, "--overwrite", "--steps", 3) == 130
+    assert sorted(os.listdir(copied)) == ["metrics.jsonl", "mine.txt"]
+    assert (copied / "metrics.jsonl").read_bytes() == b""
+    monkeypatch.undo()
+    assert here(train, "bigram", "--data", text, "--out", copied, "--steps", 3) == 0
+
+
+def test_two_runs_do_not_share_a_folder(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("fcntl")
+    with locked(copied):
+        assert here(train, "gpt", "--resume", copied, "--steps", 9) == 2
+    assert f"in use by another run (process {os.getpid()})" in capsys.readouterr().err
+    assert here(train, "gpt", "--resume", copied, "--steps", 9) == 0
+    assert not (copied / ".lock").exists()
+
+
+needs_a_shell = pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
+
+
+@needs_a_shell
+@pytest.mark.parametrize(
+    ("output", "errors"),
+    [("| head -1", 1), (">&-", 0), ("> /dev/full", 1), ("2>&- >&-", 0)],
+)
+def test_output_that_cannot_be_written_stops_no_training(text: Path, tmp_path: Path, output: str, errors: int) -> None:
+    out = tmp_path / "run"
+    line = f"{sys.executable} -u -m tools.train bigram --data {text} --out {out} --steps 200 {output}"
+    found = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", line], cwd=ROOT, capture_output=True, check=False, text=True, timeout=120
+    )
+    assert found.returncode == 0, found.stderr
+    assert found.stderr.count("\n") == errors, found.stderr
+    assert load_checkpoint(out, resume=True).state is not None
+
+
+@needs_a_shell
+def test_a_full_disk_behind_the_output_is_one_line(trained: Path) -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "tools.generate", str(trained), "--tokens", "3"]
+        found = subprocess.run(
+            command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, check=False, text=True, timeout=120
+        )
+    assert found.returncode == 2
+    assert found.stderr.count("\n") == 1, found.stderr
+
+
+def test_characters_that_cannot_be_shown_are_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    (tmp_path / "ö.txt").write_text("größe " * 200, encoding="utf-8")
+    found = program("train", "bigram", "--data", tmp_path / "ö.txt", "--out", tmp_path / "ö", "--steps", 2)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.splitlines()[-1].endswith("--prompt 'gr??e'")
+
+
+@needs_a_shell
+def test_a_text_that_can_be_read_once_only(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tools.train", "bigram", "--data", "/dev/stdin", "--steps", "2"]
+    found = subprocess.run(
+        [*command, "--out", str(tmp_path / "run")],
+        cwd=ROOT, input=TEXT, capture_output=True, check=False, text=True, timeout=120,
+    )  # fmt: skip
+    assert (found.returncode, found.stderr) == (0, "")
+    assert found.stdout.endswith("--prompt The\n")
+
+
+@needs_a_shell
+def test_ctrl_c_before_the_tool_has_begun_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "simple_parsing.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGINT)")
+    command = [sys.executable, "-m", "tools.train", "bigram"]
+    places = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    found = subprocess.run(command, cwd=ROOT, env=places, capture_output=True, check=False, text=True, timeout=120)
+    assert (found.returncode, found.stderr) == (130, "train: stopped before it began\n")
 
 
 # generating

@@ -1,8 +1,11 @@
 """What all tools share: options from dataclasses, and one line with exit code 2 for a user's mistake."""
 
+import contextlib
 import dataclasses
 import difflib
+import io
 import os
+import signal
 import sys
 import typing
 from collections.abc import Callable, Iterable, Iterator
@@ -11,6 +14,8 @@ from typing import Any, NoReturn
 
 import simple_parsing
 from simple_parsing.docstring import get_attribute_docstring
+
+_FEW = 6  # names that fit into a line
 
 
 class UserError(Exception):
@@ -80,10 +85,12 @@ def unknown(kind: str, given: str, known: Iterable[str]) -> str:
     >>> unknown("model", "gtp", ["bigram", "gpt"])
     "unknown model 'gtp'; did you mean 'gpt'?"
     """
-    names = sorted(known)
+    names = {name.lstrip("-"): name for name in sorted(known)}
     given = given.partition("=")[0]
-    near = difflib.get_close_matches(given, names, n=1, cutoff=0.5)
-    return f"unknown {kind} {given!r}; " + (f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names)}")
+    line = f"unknown {kind} {given!r}"
+    if near := difflib.get_close_matches(given.lstrip("-"), names, n=1):
+        return f"{line}; did you mean {names[near[0]]!r}?"
+    return line if len(names) > _FEW else f"{line}; known are {', '.join(names.values())}"
 
 
 @contextmanager
@@ -99,9 +106,15 @@ def users_mistakes(kinds: tuple[type[Exception], ...] = (ValueError, OSError)) -
 
 
 def run(program: str, main: Callable[[list[str]], int], arguments: list[str] | None = None) -> int:
-    """Run a tool; its exit code. A UserError becomes one line on stderr and exit code 2, Ctrl-C 130."""
+    """Run a tool; its exit code. A UserError becomes one line on stderr and exit code 2, as does output that cannot be
+    written, Ctrl-C 130."""
+    own = arguments is None  # the process belongs to this tool, with all its streams
+    if own:
+        _prepare()
     try:
-        return main(sys.argv[1:] if arguments is None else arguments)
+        code = main(sys.argv[1:] if arguments is None else arguments)
+        sys.stdout.flush()
+        return code
     except UserError as error:
         print(f"{program}: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
@@ -109,6 +122,73 @@ def run(program: str, main: Callable[[list[str]], int], arguments: list[str] | N
         print(f"{program}: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # whoever read the output has closed it, as `head` does; nothing may be flushed to it at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # whoever read the output has closed it, as `head` does
+        _drop(sys.stdout)
         return 1
+    except OSError as error:
+        print(f"{program}: {' '.join(str(error).split())}", file=sys.stderr)
+        if own:
+            _drop(sys.stdout)
+        return 2
+
+
+def _drop(stream: Any) -> None:
+    """Send what a stream still holds nowhere: it cannot be written, and must not fail once more at exit."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _prepare() -> None:
+    """Make good what the shell may have left out: closed streams, a terminal that cannot show every character."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as it is for a program started in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - open until the end
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+
+
+class Steady:
+    """A stream before another one that takes text for it, and goes on without where that one takes no more.
+
+    lost: called once with the error, then.
+    """
+
+    def __init__(self, stream: Any, lost: Callable[[Exception], None]) -> None:
+        self._stream, self._lost, self._open = stream, lost, True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        self._try(lambda: self._stream.write(text))
+        return len(text)
+
+    def flush(self) -> None:
+        self._try(self._stream.flush)
+
+    def _try(self, what: Callable[[], Any]) -> None:
+        if not self._open:
+            return
+        try:
+            what()
+        except (OSError, ValueError) as error:
+            self._open = False
+            _drop(self._stream)
+            self._lost(error)
+
+
+@contextmanager
+def steady_output(program: str) -> Iterator[None]:
+    """Within the block, a reader who goes away (`head`) or a full disk behind stdout ends the output, nothing else."""
+
+    def lost(error: Exception) -> None:
+        why = getattr(error, "strerror", None) or error
+        with contextlib.suppress(OSError, ValueError):
+            print(f"{program}: the output cannot be written ({why}); going on without", file=sys.stderr)
+
+    stream: Any = Steady(sys.stdout, lost)
+    with contextlib.redirect_stdout(stream):
+        yield
+        stream.flush()

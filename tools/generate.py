@@ -1,7 +1,6 @@
 """Let a trained model write: python -m tools.generate DIR --prompt TEXT [options]."""
 
 import dataclasses
-import io
 import sys
 
 from models import MODELS
@@ -60,8 +59,6 @@ def main(arguments: list[str]) -> int:
             seed=options.seed,
             vocab_size=len(tokenizer),
         )
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal may not be able to show every character
     print(options.prompt, end="", flush=True)
     for piece in tokenizer.stream(drawn):
         print(piece, end="", flush=True)

@@ -5,15 +5,19 @@ import os
 import shlex
 import signal
 import sys
+import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from models import MODELS
 from tinygrad_edu import random
 from tinygrad_edu.backend import check_device
-from tinygrad_edu.data import CharTokenizer
+from tinygrad_edu.data import CharTokenizer, Windows, split
+from tinygrad_edu.data.files import flush_folder, write_atomically
 from tinygrad_edu.parallel import Shards
 from tinygrad_edu.training import (
     Checkpoint,
@@ -25,7 +29,10 @@ from tinygrad_edu.training import (
     read_metrics,
     save_checkpoint,
 )
-from tools.cli import Parser, UserError, run, unknown, users_mistakes
+from tinygrad_edu.training.checkpoint import CONFIG, FILES, NEXT
+from tools.cli import Parser, UserError, run, steady_output, unknown, users_mistakes
+from tools.limits import check_memory, check_threads
+from tools.lock import locked
 from tools.plot import plot_losses
 from tools.presets import PRESETS as PRESETS
 from tools.progress import Display as Display
@@ -99,7 +106,10 @@ def understand(arguments: list[str]) -> Plan:
     plan = Plan(name, RunOptions(**vars(found.run)), TrainConfig(**vars(found.training)), vars(found.model), checkpoint)
     if checkpoint is not None:
         now = {**plan.model, "block_size": plan.training.block_size}
+        now["seed"] = plan.training.seed
         changed = [field for field, value in now.items() if value != defaults.get(field, value)]
+        if options.preset:
+            changed.append("preset")
         if changed:
             raise UserError(f"{changed[0]} cannot change when a run is resumed; train anew with another --out")
     return plan
@@ -134,24 +144,43 @@ def build(plan: Plan) -> tuple[Trainer, CharTokenizer]:
     model: Any
     if plan.checkpoint is None:
         tokenizer = CharTokenizer.of(text)
+        ids = _checked(plan, tokenizer, text)
         make, options = MODELS[plan.name]
         sizes = {"vocab_size": len(tokenizer), "block_size": config.block_size}
         fields = {f.name for f in dataclasses.fields(options)}
         model = make(options(**plan.model, **{key: size for key, size in sizes.items() if key in fields}))
     else:
-        tokenizer, model = plan.checkpoint.tokenizer, plan.checkpoint.build(MODELS)
-    trainer = Trainer(model.to(device), tokenizer.encode(text), config)
+        tokenizer = plan.checkpoint.tokenizer
+        ids = _checked(plan, tokenizer, text)
+        model = plan.checkpoint.build(MODELS)
+    trainer = Trainer(model.to(device), ids, config)
     if plan.checkpoint is not None:
         trainer.load_state(plan.checkpoint.state or {}, plan.checkpoint.tensors or {})
+        if trainer.step > config.steps:
+            raise UserError(
+                f"{plan.run.resume} is already at step {trainer.step}, so steps cannot be {config.steps}; give --steps "
+                f"{trainer.step + 1} or more"
+            )
+        if (record := Path(plan.run.resume) / METRICS).exists():
+            read_metrics(record)  # a damaged one is found now
     return trainer, tokenizer
+
+
+def _checked(plan: Plan, tokenizer: CharTokenizer, text: str) -> np.ndarray:
+    """The text's ids, once it is clear that text, model, batch and threads fit each other and the machine."""
+    config = plan.training
+    ids = tokenizer.encode(text)
+    Windows(split(ids, config.val_fraction)[0], config.block_size)
+    check_threads(config.threads)
+    check_memory(plan.model, len(tokenizer), config.batch_size, config.block_size, config.accumulation)
+    return ids
 
 
 def prepare_folder(plan: Plan) -> Path:
     """The folder that the run writes to, there and writable. Raises UserError where it is not, or holds another run."""
     options = plan.run
     folder = Path(options.out or options.resume or _free(Path("runs") / plan.name))
-    resumed = options.resume and folder.exists() and folder.samefile(options.resume)
-    if (folder / "config.json").exists() and not (resumed or options.overwrite):
+    if (folder / CONFIG).exists() and not (_goes_on(plan, folder) or options.overwrite):
         raise UserError(
             f"{folder} already holds a run; go on with it by --resume {folder}, choose another --out, or give "
             f"--overwrite to replace it"
@@ -164,6 +193,10 @@ def prepare_folder(plan: Plan) -> Path:
     except OSError as error:
         raise UserError(f"output folder {folder} cannot be written ({error.strerror}); choose another --out") from None
     return folder
+
+
+def _goes_on(plan: Plan, folder: Path) -> bool:
+    return bool(plan.run.resume) and folder.exists() and folder.samefile(plan.run.resume)
 
 
 def _free(folder: Path) -> Path:
@@ -198,8 +231,21 @@ def stop_politely() -> Iterator[Interruption]:
 
 def main(arguments: list[str]) -> int:
     """Train as the arguments say; the exit code: 0, 1 where training diverged, 128 + signal where it was stopped."""
+    with steady_output("train"), warnings.catch_warnings():
+        # numbers that overflow, in whichever thread, are reported once by the trainer
+        warnings.filterwarnings("ignore", "(overflow|invalid value|divide by zero) encountered", RuntimeWarning)
+        with users_mistakes():
+            plan = understand(arguments)
+        try:
+            return _train(plan)
+        except MemoryError:
+            sizes = {"batch_size": plan.training.batch_size, "block_size": plan.training.block_size, **plan.model}
+            named = ", ".join(f"{name} {size}" for name, size in sizes.items() if type(size) is int)
+            raise UserError(f"there is not enough memory for {named}; choose smaller ones") from None
+
+
+def _train(plan: Plan) -> int:
     with users_mistakes():
-        plan = understand(arguments)
         trainer, tokenizer = build(plan)
         folder = prepare_folder(plan)
     config, start = plan.training, trainer.step
@@ -211,7 +257,8 @@ def main(arguments: list[str]) -> int:
     )
     problem = None
     with ExitStack() as stack, users_mistakes((OSError,)):
-        metrics = _metrics_file(plan, folder, start)
+        stack.enter_context(locked(folder))
+        metrics = None
         if plan.run.device == "cpu":
             shards = stack.enter_context(Shards(config.threads or None))
             trainer.backward, trainer.threads = shards.backward, shards.n
@@ -220,6 +267,8 @@ def main(arguments: list[str]) -> int:
         saved = None
         try:
             for report in trainer:
+                if metrics is None:
+                    metrics = _begin(plan, folder, start)
                 display.show(report)
                 if report.metrics is not None:
                     metrics.append(report.metrics)
@@ -234,16 +283,33 @@ def main(arguments: list[str]) -> int:
         except TrainingError as error:
             problem = str(error)
         if problem is None and saved != trainer.step:
+            if metrics is None:
+                metrics = _begin(plan, folder, start)
             trainer.save(folder, plan.name, tokenizer)
-        plot_losses(read_metrics(folder / METRICS), folder)
-    return _farewell(plan, trainer, folder, asked.signal, problem)
+        if metrics is not None:
+            plot_losses(read_metrics(folder / METRICS), folder)
+    return _farewell(plan, trainer, tokenizer, folder, asked.signal, problem)
 
 
-def _metrics_file(plan: Plan, folder: Path, step: int) -> MetricsFile:
-    old = Path(plan.run.resume or folder) / METRICS
-    if step and old.exists() and not (folder / METRICS).exists():
-        (folder / METRICS).write_bytes(old.read_bytes())
+def _begin(plan: Plan, folder: Path, step: int) -> MetricsFile:
+    """Give the folder to this run, now that its first step has shown that it works: the old one's files go."""
+    if not _goes_on(plan, folder):
+        if (best := folder / _BEST).is_dir():
+            clear(best)
+            with suppress(OSError):  # somebody keeps more in it
+                best.rmdir()
+        clear(folder)
+        if plan.run.resume and (old := Path(plan.run.resume) / METRICS).exists():
+            write_atomically(folder / METRICS, old.read_bytes())
     return MetricsFile(folder / METRICS, step)
+
+
+def clear(folder: Path) -> None:
+    """Remove the files of a run, config.json first: without it the others count as no checkpoint, so a crash in between
+    leaves the whole old run or none."""
+    for name in (CONFIG, *(file + end for file in FILES for end in ("", NEXT)), METRICS, "loss.png", "loss.svg"):
+        (folder / name).unlink(missing_ok=True)
+    flush_folder(folder)
 
 
 def _save_best(trainer: Trainer, folder: Path, name: str, tokenizer: CharTokenizer) -> None:
@@ -252,7 +318,9 @@ def _save_best(trainer: Trainer, folder: Path, name: str, tokenizer: CharTokeniz
     save_checkpoint(folder / _BEST, model=name, config=config, tokenizer=tokenizer, weights=trainer.weights())
 
 
-def _farewell(plan: Plan, trainer: Trainer, folder: Path, stopped: int, problem: str | None) -> int:
+def _farewell(
+    plan: Plan, trainer: Trainer, tokenizer: CharTokenizer, folder: Path, stopped: int, problem: str | None
+) -> int:
     """Say how the run ended, where its files are and what to do next; the exit code."""
     if problem is not None:
         print(f"train: {problem}", file=sys.stderr)
@@ -268,7 +336,7 @@ def _farewell(plan: Plan, trainer: Trainer, folder: Path, stopped: int, problem:
     else:
         print(f"lowest validation loss {best.loss:.4f} nats per token, at step {best.step}")
     print(f"files in {folder}: weights model.safetensors, record {METRICS}, plot loss.png and loss.svg")
-    first = (plan.training.text().split() or [""])[0]
+    first = (tokenizer.decode(trainer.windows.ids[:1000]).split() or [""])[0]
     print(f"sample: python -m tools.generate {shlex.quote(str(folder))} --prompt {shlex.quote(first)}")
     return 0
 

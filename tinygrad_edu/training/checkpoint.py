@@ -18,7 +18,8 @@ from tinygrad_edu.generation import Model
 FORMAT = 1
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
 STATE, STATE_TENSORS = "state.json", "state.safetensors"
-_NEXT = ".next"
+FILES = (WEIGHTS, TOKENIZER, STATE, STATE_TENSORS)  # all but config.json, which has their SHA-256
+NEXT = ".next"
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -107,16 +108,16 @@ def save_checkpoint(
     _finish_renaming(folder)
     try:
         for name, content in contents.items():
-            write_and_flush(folder / (name + _NEXT), content)
+            write_and_flush(folder / (name + NEXT), content)
         write_atomically(folder / CONFIG, head)
     except BaseException:
         if not (folder / CONFIG).is_file() or (folder / CONFIG).read_bytes() != head:
             for name in contents:
                 with contextlib.suppress(OSError):
-                    (folder / (name + _NEXT)).unlink()
+                    (folder / (name + NEXT)).unlink()
         raise
     for name in contents:
-        os.replace(folder / (name + _NEXT), folder / name)
+        os.replace(folder / (name + NEXT), folder / name)
     for name in {STATE, STATE_TENSORS} - contents.keys():
         (folder / name).unlink(missing_ok=True)
     flush_folder(folder)
@@ -129,7 +130,7 @@ def _finish_renaming(folder: Path) -> None:
     except CheckpointError:
         return  # nothing to finish
     for name, digest in digests.items():
-        waiting = folder / (name + _NEXT)
+        waiting = folder / (name + NEXT)
         if waiting.is_file() and _sha256(_bytes(waiting)) == digest:
             os.replace(waiting, folder / name)
 
@@ -186,7 +187,7 @@ def _head(folder: Path) -> dict[str, Any]:
 def _read(folder: Path, name: str, digests: Mapping[str, str]) -> bytes:
     """The content that config.json speaks of, from the file of this name or, after a crash, from its `.next` one."""
     path = folder / name
-    found = [candidate for candidate in (path, folder / (name + _NEXT)) if candidate.is_file()]
+    found = [candidate for candidate in (path, folder / (name + NEXT)) if candidate.is_file()]
     if not found:
         raise CheckpointError(f"{path} is missing: the checkpoint is incomplete; copy the whole folder again")
     for candidate in found:
