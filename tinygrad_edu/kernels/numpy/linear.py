@@ -1,5 +1,7 @@
 """Products with a weight table: the linear layer and the embedding lookup."""
 
+from typing import Any
+
 import numpy as np
 
 from ...buffers import empty
@@ -43,20 +45,18 @@ def linear_backward(
     """
     count = _count(g)
     flat = viewed(g, (count, g.shape[-1]))
-    dx = dweight = dbias = None
-    if need[0]:
-        dx = empty((count, weight.shape[1]), g.dtype)
-        with crew.apart:
+    rows: Any = viewed(x, (count, x.shape[-1])) if need[1] else None
+    dx = empty((count, weight.shape[1]), g.dtype) if need[0] else None
+    dweight = empty((g.shape[-1], x.shape[-1]), g.dtype) if need[1] else None
+    dbias = empty((g.shape[-1],), g.dtype) if need[2] else None
+    with crew.apart:
+        if dx is not None:
             np.matmul(flat, weight, out=dx)
-        dx = dx.reshape(*g.shape[:-1], weight.shape[1])
-    if need[1]:
-        dweight = empty((g.shape[-1], x.shape[-1]), g.dtype)
-        rows = viewed(x, (count, x.shape[-1]))
-        with crew.apart:
+        if dweight is not None:
             np.matmul(flat.T, rows, out=dweight)
-    if need[2]:
-        dbias = np.matmul(ones(count, g.dtype), flat)
-    return dx, dweight, dbias
+        if dbias is not None:
+            np.matmul(ones(count, g.dtype), flat, out=dbias)
+    return None if dx is None else dx.reshape(*g.shape[:-1], weight.shape[1]), dweight, dbias
 
 
 def embedding(ids: np.ndarray, weight: np.ndarray) -> np.ndarray:
