@@ -234,6 +234,7 @@ BAD_TRAINING: dict[str, tuple[list[str], str]] = {
     "resume with foreign characters": (["gpt", "--resume", "{copied}", "--data", "{tmp}/ö.txt"], "U+00F6"),
     "block size before memory": (["gpt", "--data", "{text}", "--block-size", "999999999"], "fewer than one window"),
     "batch beyond memory": (["gpt", "--data", "{text}", "--batch-size", "1000000000"], "batch_size 1000000000"),
+    "features beyond memory": (["gpt", "--data", "{text}", "--batch-size", "10000000"], "GiB or more"),
     "width beyond memory": (["gpt", "--data", "{text}", "--width", "100000000"], "width 100000000"),
     "layers beyond memory": (["gpt", "--data", "{text}", "--layers", "100000000"], "layers 100000000"),
     "too many threads": (["gpt", "--data", "{text}", "--threads", "100000"], "threads is 100000"),
@@ -438,6 +439,8 @@ def test_too_little_memory_is_one_line_and_leaves_the_old_run(
     monkeypatch.setattr(Trainer, "advance", none)
     assert here(train, *arguments) == 2
     assert files(copied) == before
+    assert here(train, *arguments[:3], "--out", copied / "new") == 2
+    assert not (copied / "new").exists()
 
 
 def test_overwriting_leaves_no_mix_of_two_runs(

@@ -5,6 +5,7 @@ from typing import Any
 
 _BYTES = 4  # of a float32
 _COPIES = 4  # of a parameter: itself, its gradient, and two means of the optimizer
+_KEPT = 12  # arrays [B, T, D] of a block at the least; measured are 25
 
 
 def check_threads(threads: int) -> None:
@@ -32,8 +33,8 @@ def check_memory(model: dict[str, Any], vocab_size: int, batch_size: int, block_
             f"{_gib(parameters * _BYTES * _COPIES)}; this machine has {_gib(have)}: choose a smaller model"
         )
     positions = batch_size * block_size
-    # ids, labels and places of all windows as int64; a stream of features for each layer, and the logits
-    batch = positions * accumulation * 3 * 8 + positions * _BYTES * (layers * width + vocab_size)
+    # ids, labels and places of all windows as int64; what the backward pass needs of each layer, and the logits
+    batch = positions * accumulation * 3 * 8 + positions * _BYTES * (_KEPT * layers * width + vocab_size)
     if batch > have:
         sizes = {"batch_size": batch_size, "block_size": block_size, "accumulation": accumulation}
         raise ValueError(

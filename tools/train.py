@@ -195,6 +195,11 @@ def prepare_folder(plan: Plan) -> Path:
     return folder
 
 
+def _remove_if_empty(folder: Path) -> None:
+    with suppress(OSError):
+        folder.rmdir()
+
+
 def _goes_on(plan: Plan, folder: Path) -> bool:
     return bool(plan.run.resume) and folder.exists() and folder.samefile(plan.run.resume)
 
@@ -257,6 +262,7 @@ def _train(plan: Plan) -> int:
     )
     problem = None
     with ExitStack() as stack, users_mistakes((OSError,)):
+        stack.callback(_remove_if_empty, folder)  # where not one step was possible
         stack.enter_context(locked(folder))
         metrics = None
         if plan.run.device == "cpu":
@@ -296,8 +302,7 @@ def _begin(plan: Plan, folder: Path, step: int) -> MetricsFile:
     if not _goes_on(plan, folder):
         if (best := folder / _BEST).is_dir():
             clear(best)
-            with suppress(OSError):  # somebody keeps more in it
-                best.rmdir()
+            _remove_if_empty(best)
         clear(folder)
         if plan.run.resume and (old := Path(plan.run.resume) / METRICS).exists():
             write_atomically(folder / METRICS, old.read_bytes())
