@@ -123,3 +123,117 @@ class TestScaling:
 
         headers = [card.header for card in trace(f, tg.ones(3, requires_grad=True)).picture().cards()]
         assert any("(x where " in header and ") · 3" in header for header in headers)
+
+
+class Letters(nn.Module):
+    """Attention as a user of einsum writes it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wq, self.wk, self.wv = (nn.Parameter(tg.randn(6, 2, 3)) for _ in range(3))
+        self.wo = nn.Parameter(tg.randn(2, 3, 6))
+
+    def forward(self, x: Any) -> Any:
+        q, k, v = (tg.einsum("btd,dhk->bhtk", x, w) for w in (self.wq, self.wk, self.wv))
+        scores = tg.einsum("bhtk,bhsk->bhts", q, k) / 3**0.5
+        weights = scores.softmax(-1)
+        o = tg.einsum("bhts,bhsk->bthk", weights, v)
+        return tg.einsum("bthk,hkd->btd", o, self.wo)
+
+
+class TestEinsum:
+    def test_axes_kinds_and_formulas(self) -> None:
+        graph = trace(Letters(), tg.randn(2, 5, 6))
+        cards = {card.header.partition(" ")[0]: card for card in graph.picture().cards() if card.role == "step"}
+        assert "".join(text for text, _ in cards["q"].einsum) == "b t d, d h k -> b h t k"
+        assert "".join(text for text, _ in cards["scores"].einsum) == "b h t k, b h s k -> b h t s"
+        assert [cards[name].kind for name in ("q", "scores", "weights", "o")] == ["plain", "pairs", "pairs", "mixes"]
+        assert [cards[name].contracts for name in ("q", "scores", "o")] == ["d", "k", "s"]
+        assert cards["scores"].header == "scores = (Σ q·k over k) / √3"
+        assert [(row.formula, row.note) for row in cards["o"].rows] == [
+            ("dweights = Σ do·v over k", "contract k"),
+            ("dv = Σ do·weights over t", "contract t"),
+        ]
+        wq = next(row for row in cards["q"].rows if row.formula.startswith("dwq"))
+        assert (wq.formula, wq.note) == ("dwq = Σ dq·x over b t", "sum over b t")
+
+    def test_checks_and_totals(self) -> None:
+        graph = trace(Letters(), tg.randn(2, 5, 6))
+        assert "FAIL" not in check(graph)
+        assert "Q, K, V share one source, x: self-attention" in check(graph)
+        assert "full: all 25 of 25 visible" in check(graph)
+        assert f"multiply-adds forward: {4 * 2 * 5 * 6 * 6 + 2 * 2 * 5 * 5 * 6:,}" in graph.ledger()
+
+    def test_values_may_stand_first(self) -> None:
+        W = tg.randn(6, 4, requires_grad=True)
+
+        def f(x: Any) -> Any:
+            q, k = x @ W, x @ W
+            weights = tg.einsum("bsd,btd->bts", k, q).softmax(-1)
+            return tg.einsum("bsd,bts->btd", x, weights)
+
+        graph = trace(f, tg.randn(2, 5, 6))
+        assert "Q, K, V share one source, x: self-attention" in check(graph)
+
+    def test_other_forms(self) -> None:
+        def f(x: Any, y: Any) -> Any:
+            return (
+                tg.einsum("ij->ji", x),
+                tg.einsum("ij->i", x),
+                tg.einsum("i,j->ij", y, y),
+                tg.einsum("i,i,i", y, y, y),
+            )
+
+        headers = [c.header for c in trace(f, tg.ones(2, 3), tg.ones(4)).picture().cards() if c.role == "step"]
+        texts = [header.partition(" = ")[2] for header in headers]
+        assert texts[-3:] == ["Σ x over j", "y·y", "Σ y·y·y over i"]
+
+
+class TestSources:
+    def test_a_decoder_layer_reads_two_streams(self) -> None:
+        class Outer(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.layer = nn.TransformerDecoderLayer(6, 2, 8, dropout=0.0, batch_first=True)
+
+            def forward(self, t: Any, mem: Any) -> Any:
+                return self.layer(t, mem)
+
+        found = check(trace(Outer(), tg.randn(2, 5, 6), tg.randn(2, 7, 6)))
+        assert "Q, K, V share one source, t: self-attention" in found
+        assert "Q from t, K and V from mem: cross-attention" in found
+
+    def test_a_whole_transformer(self) -> None:
+        model = nn.Transformer(6, 2, 2, 2, 8, dropout=0.0, batch_first=True)
+        found = check(trace(model, tg.randn(2, 7, 6), tg.randn(2, 5, 6)))
+        assert found.count("self-attention") == 4
+        assert found.count("Q from tgt, K and V from src: cross-attention") == 2
+
+    @pytest.mark.parametrize("mask", ["where", "filled", "added", "given", "none"])
+    def test_masks_do_not_hide_the_source(self, mask: str) -> None:
+        assert "Q, K, V share one source, x: self-attention" in check(masked(mask))
+
+
+class TestRoles:
+    def test_one_projection_for_queries_and_keys(self) -> None:
+        linear = nn.Linear(6, 4)
+
+        def f(x: Any) -> Any:
+            q = linear(x)
+            return (q @ q.mT).softmax(-1) @ q
+
+        axes = ["".join(text for text, _ in card.einsum) for card in trace(f, tg.randn(2, 5, 6)).picture().cards()]
+        assert [text for text in axes if text] == [
+            "2 5 6, 4 6 -> 2 5 4",
+            "2 q 4, 2 4 k -> 2 q k",
+            "2 q k, 2 k 4 -> 2 q 4",
+        ]
+
+
+def test_a_square_reads_well() -> None:
+    rows = [
+        row.formula
+        for card in trace(lambda x: x**2, tg.ones(3, requires_grad=True)).picture().cards()
+        for row in card.rows
+    ]
+    assert "dx = 2 · dpow ⊙ x" in rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tinygrad_edu.graph.axis_rules import rule_for
+from tinygrad_edu.graph.products import letters_of, product_of
 from tinygrad_edu.graph.record import Application, Record
 
 Axis = tuple[int, ...]  # the factors that an axis is made of, outermost first; most have one
@@ -120,19 +121,36 @@ class Factors:
 
 @dataclass(slots=True)
 class Axes:
-    """The axes of every value of a record. roles: "q" or "k" for an axis of a value, where attention gives it one."""
+    """The axes of every value of a record.
+
+    roles: "q" or "k" for an axis of a value, where attention gives it one, "" for one that is both.
+    """
 
     factors: Factors
     of: dict[int, list[Axis]] = field(default_factory=dict)
     roles: dict[tuple[int, int], str] = field(default_factory=dict)
     features: set[int] = field(default_factory=set)
     contractions: dict[int, Axis] = field(default_factory=dict)  # by application
-    moving: set[int] = field(default_factory=set)  # applications that average over keys
+    moving: dict[int, int] = field(default_factory=dict)  # applications that average over keys: which input is weights
+    queries: dict[int, int] = field(default_factory=dict)  # applications that score pairs: which input is queries
+    called: dict[str, str] = field(default_factory=dict)  # what the roles are called, where not q and k
+    learned: set[int] = field(default_factory=set)  # parameters, and what was made of them alone
     pairs: set[int] = field(default_factory=set)  # scores, and what was made of them one by one
 
     def names(self, value: int) -> list[str]:
         """What the axes of a value are called: a name, a role, or the length."""
-        return [self.roles.get((value, i)) or self.factors.text(axis) for i, axis in enumerate(self.of[value])]
+        roles = [self.roles.get((value, i)) for i in range(len(self.of[value]))]
+        return [
+            self.called.get(role, role) if role else self.factors.text(axis)
+            for role, axis in zip(roles, self.of[value], strict=True)
+        ]
+
+    def heads(self, value: int) -> tuple[str, str]:
+        """What the rows and the columns of a value are called, where they are queries and keys."""
+        n = len(self.of[value])
+        if n > 1 and (self.roles.get((value, n - 2)), self.roles.get((value, n - 1))) == ("q", "k"):
+            return self.called.get("q", "q"), self.called.get("k", "k")
+        return "", ""
 
     def same(self, x: Axis, y: Axis) -> bool:
         """Whether two axes are one."""
@@ -162,31 +180,26 @@ def axes_of(record: Record) -> Axes:
         for axis, name in zip(axes.of.get(value.id, []), value.axes or (), strict=False):
             if name is not None:
                 factors.call(axis, name)
+    axes.learned = _learned_values(record)
     _features(axes, record)
     _attention(axes, record)
+    _letters(axes, record)
     return axes
-
-
-def operands(application: Application) -> tuple[int, int, int, int] | None:
-    """(left, axis, right, axis): which values a product multiplies and which axis of each it sums over."""
-    x, y = (*application.inputs, None, None)[:2]
-    if x is None or y is None:
-        return None
-    if application.op == "matmul":
-        return x, -1, y, -2
-    return (x, -1, y, -1) if application.op == "linear" else None
 
 
 def _features(axes: Axes, record: Record) -> None:
     """The factors that learned products sum over or make, and the columns of tables."""
-    learned = _learned_values(record)
     for application in record.forward:
-        used = operands(application)
-        read = [used[0], used[2]] if used else [application.inputs[1]] if application.op == "embedding" else []
-        for number in read:
-            if number in learned:
-                for axis in axes.of[number][-2:] if used else axes.of[number][-1:]:
-                    axes.features |= set(axes.factors.leaves(axis))
+        used = product_of(application, record)
+        read: list[tuple[int | None, list[int]]] = []
+        if used is not None:
+            read = [(used.x, used.i + used.rows[-2:]), (used.y, used.j + used.columns)]
+        elif application.op == "embedding":
+            read = [(application.inputs[1], [-1])]
+        for number, places in read:
+            if number is not None and number in axes.learned:
+                for at in places:
+                    axes.features |= set(axes.factors.leaves(axes.of[number][at]))
 
 
 def _learned_values(record: Record) -> set[int]:
@@ -204,30 +217,58 @@ def _attention(axes: Axes, record: Record) -> None:
 
     Scores are a product of two streams over features, or the product that rows summing to 1 were made from.
     """
-    learned = _learned_values(record)
     weighted = _weighted(record)
     for application in record.forward:
-        used = operands(application)
+        used = product_of(application, record)
         if used is None:
             _carry(axes, application)
             continue
-        x, i, y, _ = used
-        contracted = axes.of[x][i]
-        over_features = bool(set(axes.factors.leaves(contracted)) & axes.features)
+        contracted = tuple(factor for at in used.i for factor in axes.of[used.x][at])
         axes.contractions[application.id] = contracted
-        if x in learned or y in learned or len(axes.of[x]) < 2 or len(axes.of[y]) < 2:
+        if used.x in axes.learned or used.y in axes.learned or not used.rows or not used.columns:
             continue
         out = application.outputs[0]
-        last = len(axes.of[out]) - 1
-        if axes.roles.get((x, len(axes.of[x]) - 1)) == "k":
-            axes.moving.add(application.id)
-            axes.roles[out, last - 1] = "q"
-            _role(axes, record, y, len(axes.of[y]) - 2, "k")
-        elif over_features or application.id in weighted:
-            axes.roles[out, last - 1], axes.roles[out, last] = "q", "k"
+        row, column = used.rows[-1], used.columns[-1]
+        if any(axes.roles.get((used.x, at)) == "k" for at in used.i):
+            axes.moving[application.id] = 0
+            axes.roles[out, used.left[row]] = "q"
+            _role(axes, record, used.y, used.j[-1], "k")
+        elif used.y in axes.pairs and any(axes.roles.get((used.y, at)) == "k" for at in used.j):
+            axes.moving[application.id] = 1
+            axes.roles[out, used.right[column]] = "q"
+            _role(axes, record, used.x, used.i[-1], "k")
+        elif set(axes.factors.leaves(contracted)) & axes.features or application.id in weighted:
+            first, second = (used.x, row, used.left[row]), (used.y, column, used.right[column])
+            swapped = second[2] < first[2]
+            axes.queries[application.id] = int(swapped)
+            for (value, at, place), role in zip((second, first) if swapped else (first, second), "qk", strict=True):
+                axes.roles[out, place] = role
+                _role(axes, record, value, at, role)
             axes.pairs.add(out)
-            _role(axes, record, x, len(axes.of[x]) - 2, "q")
-            _role(axes, record, y, len(axes.of[y]) - 1, "k")
+
+
+def _letters(axes: Axes, record: Record) -> None:
+    """Call axes as the letters of an einsum do, where nothing else names them.
+
+    Where a letter q or k is something else than queries and keys, those are called by the letters of the scores.
+    """
+    for application in record.forward:
+        if application.op != "einsum":
+            continue
+        dotted = application.line is not None and "..." in application.line.text  # the engine chose some letters
+        terms, result = letters_of(application)
+        for number, letters in zip((*application.inputs, application.outputs[0]), (*terms, result), strict=True):
+            for at, letter in enumerate(letters if number is not None else ()):
+                if number is not None and axes.roles.get((number, at)) != letter and not (dotted and letter.isupper()):
+                    axes.factors.call(axes.of[number][at], letter)
+    if {"q", "k"} & set(axes.factors.name.values()):
+        for number in axes.queries:
+            application = record.forward[number]
+            if application.op == "einsum":
+                for at, letter in enumerate(letters_of(application)[1]):
+                    role = axes.roles.get((application.outputs[0], at))
+                    if role:
+                        axes.called.setdefault(role, letter)
 
 
 def _weighted(record: Record) -> set[int]:
@@ -237,7 +278,7 @@ def _weighted(record: Record) -> set[int]:
         shown = record.values[application.outputs[0]].shown
         number: int | None = application.outputs[0] if shown and shown.what == "weights" else None
         while number is not None and (made_by := record.values[number].made_by) is not None:
-            if record.forward[made_by].op == "matmul":
+            if record.forward[made_by].op in ("matmul", "einsum"):
                 found.add(made_by)
                 break
             number = record.forward[made_by].inputs[0]
@@ -248,7 +289,7 @@ def _role(axes: Axes, record: Record, value: int, at: int, role: str) -> None:
     """Give an axis a role in a value and in what it was arranged from, back to the step that made it."""
     axis = axes.of[value][at]
     while True:
-        axes.roles[value, at] = role
+        axes.roles[value, at] = role if axes.roles.get((value, at), role) == role else ""
         made_by = record.values[value].made_by
         if made_by is None or not record.forward[made_by].arranges:
             return

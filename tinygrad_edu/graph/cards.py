@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from tinygrad_edu.graph.axes import axes_of
 from tinygrad_edu.graph.clusters import arrange
-from tinygrad_edu.graph.einsum import einsum, shape_text, summed
+from tinygrad_edu.graph.einsum import einsum, product_formula, shape_text, summed
 from tinygrad_edu.graph.formula import (
     fill,
     is_sum,
@@ -21,6 +22,7 @@ from tinygrad_edu.graph.gradients import PIECES, gradients
 from tinygrad_edu.graph.kinds import introduces, kind_of
 from tinygrad_edu.graph.naming import labels
 from tinygrad_edu.graph.picture import Card, Cell, Picture, Row, Wire
+from tinygrad_edu.graph.products import product_of
 from tinygrad_edu.graph.record import Application, Record, Value
 from tinygrad_edu.graph.sources import source_of
 from tinygrad_edu.graph.steps import Step, Use, named_steps
@@ -151,7 +153,12 @@ class _Sheet:
     def _step(self, step: Step) -> Card:
         main = step.main
         names, missing = self._names(step, main)
-        text = fill(main.formula.partition(";")[0].rstrip("."), names, missing, self._static(main))
+        text = fill(
+            product_formula(step, self.record, self.axes).partition(";")[0].rstrip("."),
+            names,
+            missing,
+            self._static(main),
+        )
         head, _, right = text.partition(" = ")
         if not right:
             head, right = names["out"], text
@@ -162,7 +169,7 @@ class _Sheet:
             card.lines.append(self._with_tail(step, until_comma(right) if main.fused else right))
             card.header = f"{names['out']} = {self._with_tail(step, f'{main.op}({read})')}"
         card.kind, card.words = kind_of(step, self.record, self.axes)
-        card.einsum, card.contracts, card.keeps = einsum(step, self.axes)
+        card.einsum, card.contracts, card.keeps = einsum(step, self.record, self.axes)
         card.shape, card.reads = self._shape(step.out), self._reads(step)
         if card.kind == "mixes":
             card.source = source_of(step, self.steps, self.axes, self.labels)
@@ -170,7 +177,7 @@ class _Sheet:
         made = self.record.values[step.out].shown
         if made and introduces(step, self.record, self.axes, made.what):
             card.grid = made
-            card.heads = ("q", "k") if self.axes.names(step.out)[-2:] == ["q", "k"] else ("", "")
+            card.heads = self.axes.heads(step.out)
         card.title = card.header + (f"\n{main.line.file}:{main.line.number}: {main.line.text}" if main.line else "")
         flowing = sorted((u for u in step.uses if u.branch), key=lambda use: not self._inside(use.source))
         card.rows = [self._branch(step, use) for use in flowing]
@@ -235,8 +242,8 @@ class _Sheet:
         if application.op in ("add", "sub"):
             return "", False
         numbers = [self.record.values[i].number for i in application.inputs if i is not None]
-        x = step.main.inputs[0]
-        contracted = self.record.values[x].shape[-1] if step.main.op == "matmul" and x is not None else None
+        used = product_of(step.main, self.record) if step.main.op != "linear" else None
+        contracted = prod(self.record.values[used.x].shape[a] for a in used.i) if used else None
         return "".join(scale_text(application.op, n, contracted) for n in numbers if n is not None), False
 
     # Gradients
@@ -255,6 +262,8 @@ class _Sheet:
         assert branch is not None
         application = self.record.forward[branch.application]
         template = branch.formula.partition("\n")[0]
+        if application.op == "einsum" and application is step.main:
+            template = product_formula(step, self.record, self.axes, use.at)
         right = template.partition(" = ")[2] or template
         text = fill(right, *self._names(step, application), self._static(application))
         if self._is_transposed(use):
@@ -264,7 +273,7 @@ class _Sheet:
                 text = scaled(text, *self._scale(step, folded))
         if branch.fitted and any(self.record.backward[i].op == "sum_to" for i in branch.applications[-2:]):
             text = f"Σ ({text})" if is_sum(text) else f"Σ {text}"
-        note = summed(step, use, self.axes, self.record.values[use.source].learned)
+        note = summed(step, use, self.record, self.axes)
         shape = shape_text(use.source, self.record, self.axes, brief=True)
         return Row("branch", f"{self.gradients.of(use)} = {text}", note or shape)
 

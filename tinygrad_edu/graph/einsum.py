@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tinygrad_edu.graph.axes import Axes, operands
+from tinygrad_edu.graph.axes import Axes
+from tinygrad_edu.graph.products import Product, letters_of, product_of
 from tinygrad_edu.graph.record import Record
 from tinygrad_edu.graph.steps import Step, Use
 
@@ -20,50 +21,67 @@ def shape_text(value: int, record: Record, axes: Axes, brief: bool = False) -> s
     return f"[{' '.join(names)}]" + ("" if brief else " " + "×".join(lengths))
 
 
-def names_beside(value: int, step: Step, axes: Axes) -> list[str]:
-    """The axes of a value that a step reads, called as on the side of the step's result."""
-    result = list(enumerate(axes.of[step.out]))
-    found = axes.names(value)
-    for i, axis in enumerate(axes.of[value]):
-        same = [j for j, other in result if axes.same(axis, other)]
-        if len(same) == 1 and (value, i) not in axes.roles and (step.out, same[0]) in axes.roles:
-            found[i] = axes.roles[step.out, same[0]]
-    return found
+def einsum(step: Step, record: Record, axes: Axes) -> tuple[list[Run], str, str]:
+    """A product as runs of text, such as B q D, D d -> B q d with D marked; what it contracts; what it keeps.
 
-
-def einsum(step: Step, axes: Axes) -> tuple[list[Run], str, str]:
-    """A product as runs of text, such as B q D, D d -> B q d with D marked; what it contracts; what it keeps."""
-    used = operands(step.main)
+    An axis that the result keeps is called as there, one that is summed over as in the first value that has a role.
+    """
+    used = product_of(step.main, record)
     if used is None:
         return [], "", ""
-    x, i, y, j = used
+    out = axes.names(step.out)
+    first, second = axes.names(used.x), axes.names(used.y)
+    for a, b in zip(used.i, used.j, strict=True):
+        name = second[b] if axes.roles.get((used.y, b)) and not axes.roles.get((used.x, a)) else first[a]
+        first[a] = second[b] = name
+    for names, kept in ((first, used.left), (second, used.right)):
+        for at, place in kept.items():
+            names[at] = out[place] if names[at] != "1" else "1"
     runs: list[Run] = []
-    contracted = ""
-    for value, at in ((x, i), (y, j)):
-        names = names_beside(value, step, axes)
-        at %= len(names)
+    for names, summed_over in ((first, used.i), (second, used.j)):
         runs += [(", ", "")] if runs else []
         for k, name in enumerate(names):
             runs += [(" ", "")] if k else []
-            runs.append((name, "contract" if k == at else _tone(name)))
-        contracted = names[at]
-    out = axes.names(step.out)
+            runs.append((name, "contract" if k in summed_over else _tone(name, axes)))
     runs.append((" -> ", ""))
     for k, name in enumerate(out):
         runs += [(" ", "")] if k else []
-        runs.append((name, _tone(name)))
-    return runs, contracted, " ".join(out)
+        runs.append((name, _tone(name, axes)))
+    return runs, " ".join(first[a] for a in used.i), " ".join(out)
 
 
-def _tone(name: str) -> str:
-    return name if name in ("q", "k") else ""
+def product_formula(step: Step, record: Record, axes: Axes, at: int | None = None) -> str:
+    """The formula of a step's op, or that of the gradient of input `at`; an einsum's names what it sums over."""
+    main = step.main
+    if main.op != "einsum":
+        return main.formula
+    terms, result = letters_of(main)
+    called = dict(zip(result, axes.names(step.out), strict=True))
+    for number, term in zip(main.inputs, terms, strict=True):
+        if number is not None:
+            called = dict(zip(term, axes.names(number), strict=True)) | called
+    others = [f"{{{name}}}" for i, name in enumerate(main.arguments) if i != at]
+    if at is None:
+        head, kept = "{out}", result
+    else:
+        head, kept = f"d{{{main.arguments[at]}}}", terms[at]
+        others.insert(0, "d{out}")
+        terms = [result, *(term for i, term in enumerate(terms) if i != at)]
+    over = [called[c] for c in dict.fromkeys("".join(terms)) if c not in kept]
+    text = "·".join(others)
+    return f"{head} = Σ {text} over {' '.join(over)}" if over else f"{head} = {text}"
 
 
-def summed(step: Step, use: Use, axes: Axes, learned: bool) -> str:
+def _tone(name: str, axes: Axes) -> str:
+    return next((role for role in ("q", "k") if axes.called.get(role, role) == name), "")
+
+
+def summed(step: Step, use: Use, record: Record, axes: Axes) -> str:
     """What the gradient that comes back from a use is summed over: "contract d", "sum over B q", or nothing."""
-    used = operands(step.main) if use.op == step.main.id else None
-    if used is not None and use.value in (used[0], used[2]):
-        words = _contracted(step, use, used, axes)
+    learned = record.values[use.source].learned
+    used = product_of(step.main, record) if use.op == step.main.id else None
+    if used is not None and use.at < 2:
+        words = lacks(step, use.at, used, axes)
     elif not learned and len(axes.of[use.value]) >= len(axes.of[step.out]):
         words = []
     else:
@@ -76,17 +94,13 @@ def summed(step: Step, use: Use, axes: Axes, learned: bool) -> str:
     return f"{'contract' if used is not None and not learned else 'sum over'} {' '.join(words)}"
 
 
-def _contracted(step: Step, use: Use, used: tuple[int, int, int, int], axes: Axes) -> list[str]:
-    """The axes of the result that an operand of a product lacks, by their places, as axes may be the same one."""
-    out = axes.names(step.out)
-    if use.at == 0:
-        return [*out[: len(out) - len(axes.of[use.value])], out[-1]]
-    if step.main.op == "linear":
-        return out[:-1]
-    return [*out[: len(out) - len(axes.of[use.value])], out[-2]]
+def lacks(step: Step, at: int, used: Product, axes: Axes) -> list[str]:
+    """The axes of a product's result that one of its operands has not, over which that operand's gradient sums."""
+    kept = (used.right if at else used.left).values()
+    return [name for place, name in enumerate(axes.names(step.out)) if place not in kept]
 
 
 def _alike(axes: Axes, x: tuple[int, int], y: tuple[int, int]) -> bool:
     """Whether two axes of values are one and play no different roles."""
-    roles = {axes.roles.get(x), axes.roles.get(y)} - {None}
+    roles = {axes.roles.get(x), axes.roles.get(y)} - {None, ""}
     return len(roles) < 2 and axes.same(axes.of[x[0]][x[1]], axes.of[y[0]][y[1]])

@@ -55,6 +55,8 @@ def fill(template: str, names: dict[str, str], missing: set[str], static: dict[s
     'y = h·Wᵀ'
     >>> fill("d{x} = d{out} ⊙ {y}", {"out": "s", "x": "q", "y": "2"}, set(), {})
     'dq = ds · 2'
+    >>> fill("d{x} = {n} · d{out} ⊙ {x}^({n} − 1)", {"out": "s", "x": "q"}, set(), {"n": 2})
+    'dq = 2 · ds ⊙ q'
     """
     for name in missing:
         template = re.sub(rf"\s*[+⊙]\s*\{{{name}\}}", "", template)
@@ -68,7 +70,14 @@ def fill(template: str, names: dict[str, str], missing: set[str], static: dict[s
             return names[key]
         return static_text(key, static[key]) if key in static else key
 
-    return re.sub(r"\{(\w+)\}", put, template).replace("ᵀᵀ", "")
+    text = re.sub(r"\{(\w+)\}", put, template).replace("ᵀᵀ", "")
+    return re.sub(r"\^\((−?[\d.]+) − 1\)", _lowered, text)
+
+
+def _lowered(match: re.Match[str]) -> str:
+    """An exponent less 1, worked out; the exponent 1 goes without saying."""
+    exponent = float(match[1].replace("−", "-")) - 1
+    return "" if exponent == 1 else f"^{number_text(exponent)}"
 
 
 def static_text(name: str, value: Any) -> str:

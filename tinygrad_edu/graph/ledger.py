@@ -6,6 +6,7 @@ import re
 from math import prod
 
 from tinygrad_edu.graph.picture import Card, Picture
+from tinygrad_edu.graph.products import multiply_adds_of
 from tinygrad_edu.graph.record import Record
 from tinygrad_edu.graph.visibility import FAIL
 
@@ -43,11 +44,7 @@ def _line(cells: tuple[str, ...]) -> str:
 
 def multiply_adds(record: Record) -> int:
     """How many products of two numbers the forward pass adds up, in matrix products."""
-    total = 0
-    for application in record.forward:
-        if application.op in ("matmul", "linear") and application.inputs[0] is not None:
-            total += prod(record.values[application.outputs[0]].shape) * record.values[application.inputs[0]].shape[-1]
-    return total
+    return sum(multiply_adds_of(application, record) for application in record.forward)
 
 
 def _totals(record: Record) -> list[str]:

@@ -68,7 +68,7 @@ def _fallback(value: Value, record: Record) -> Group:
     if value.made_by is not None:
         made_by = record.forward[value.made_by]
         several = len(made_by.outputs) > 1
-        return made_by.call, f"{made_by.op}[{value.output}]" if several else made_by.op
+        return made_by.call, f"{made_by.op}[{value.output}]" if several else made_by.op.removesuffix("_number")
     text = "constant"
     shown = value.shown.numbers[0] if value.shown and len(value.shape) == 1 else []
     if value.kind in ("number", "input"):

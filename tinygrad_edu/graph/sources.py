@@ -12,22 +12,29 @@ def source_of(step: Step, steps: Steps, axes: Axes, labels: dict[int, str]) -> s
 
     Queries, keys and values are walked back through all that works token by token, up to the value where they meet.
     """
-    values = next((use.source for use in step.uses if use.op == step.main.id and use.at == 1), None)
-    pairs = next((use.source for use in step.uses if use.op == step.main.id and use.at == 0), None)
+    at = axes.moving[step.main.id]
+    values = next((use.source for use in step.uses if use.op == step.main.id and use.at != at), None)
+    pairs = next((use.source for use in step.uses if use.op == step.main.id and use.at == at), None)
     scores = _scores(pairs, steps, axes)
     if values is None or scores is None:
         return ""
-    q, k = (_stream(use.source, steps, axes) for use in sorted(scores.uses, key=lambda use: use.at)[:2])
+    sides = sorted((use for use in scores.uses if use.op == scores.main.id), key=lambda use: use.at)[:2]
+    if axes.queries.get(scores.main.id):
+        sides.reverse()
+    q, k = (_stream(use.source, steps, axes) for use in sides)
     v = _stream(values, steps, axes)
     one = next((value for value in q if value in k and value in v), None)
     if one is not None:
         if steps.pieces_of().get(one) and q.index(one) + 1 < len(q):  # one product for all three
             one = q[q.index(one) + 1]
         return f"Q, K, V share one source, {labels[one]}: self-attention"
-    both = next((value for value in k if value in v), None)
-    if both is not None:
-        return f"Q from {labels[q[-1]]}, K and V from {labels[both]}: cross-attention"
-    return f"Q from {labels[q[-1]]}, K from {labels[k[-1]]}, V from {labels[v[-1]]}"
+    roots = [_root(stream[-1], steps, axes) for stream in (q, k, v)]
+    if roots[0] in roots[1:]:  # streams that were one before attention mixed it
+        roots = [stream[-1] for stream in (q, k, v)]
+    names = [labels[root] for root in roots]
+    if roots[1] == roots[2]:
+        return f"Q from {names[0]}, K and V from {names[1]}: cross-attention"
+    return f"Q from {names[0]}, K from {names[1]}, V from {names[2]}"
 
 
 def _scores(pairs: int | None, steps: Steps, axes: Axes) -> Step | None:
@@ -36,13 +43,8 @@ def _scores(pairs: int | None, steps: Steps, axes: Axes) -> Step | None:
         step = steps.steps[steps.holder[pairs]]
         if step.main.id in axes.contractions:
             return step
-        pairs = next((use.source for use in step.uses if _has_pairs(use.value, axes)), None)
+        pairs = next((use.source for use in step.uses if use.value in axes.pairs), None)
     return None
-
-
-def _has_pairs(value: int, axes: Axes) -> bool:
-    last = len(axes.of[value]) - 1
-    return axes.roles.get((value, last)) == "k" and axes.roles.get((value, last - 1)) == "q"
 
 
 def _stream(value: int, steps: Steps, axes: Axes) -> list[int]:
@@ -55,11 +57,45 @@ def _stream(value: int, steps: Steps, axes: Axes) -> list[int]:
         holder = steps.holder.get(value)
         if holder is None:
             return found
-        read = {use.source for use in steps.steps[holder].uses if not _learned(use.source, steps.record)}
+        read = {use.source for use in steps.steps[holder].uses if not _is_learned(use.source, steps.record, axes)}
         if len(read) != 1 or steps.steps[holder].main.id in axes.moving:
             return found
         value = read.pop()
 
 
-def _learned(value: int, record: Record) -> bool:
-    return record.values[value].learned or record.values[value].kind == "number"
+def _root(value: int, steps: Steps, axes: Axes) -> int:
+    """Where a stream began: back over additions to it, which are steps that read it and what was made of it."""
+    while (holder := steps.holder.get(value)) is not None:
+        read = sorted(
+            {use.source for use in steps.steps[holder].uses if not _is_learned(use.source, steps.record, axes)}
+        )
+        begun = next((number for number in read if all(_leads(number, other, steps) for other in read)), None)
+        if begun is None:
+            return value
+        value = begun
+        while value in steps.pieces:
+            value = steps.pieces[value].whole
+    return value
+
+
+def _leads(start: int, end: int, steps: Steps) -> bool:
+    """Whether a value was made of another."""
+    stack, seen = [end], {end}
+    while stack:
+        value = stack.pop()
+        if value == start:
+            return True
+        if value in steps.pieces:
+            read = [steps.pieces[value].whole]
+        else:
+            holder = steps.holder.get(value)
+            read = [use.source for use in steps.steps[holder].uses] if holder is not None else []
+        for number in read:
+            if number >= start and number not in seen:  # what came before cannot hold it
+                seen.add(number)
+                stack.append(number)
+    return False
+
+
+def _is_learned(value: int, record: Record, axes: Axes) -> bool:
+    return value in axes.learned or record.values[value].kind == "number"
