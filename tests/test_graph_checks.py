@@ -86,6 +86,27 @@ class TestVisibility:
         assert (card.words, card.grid and card.grid.marked) == ("hides after the softmax", 10)
         assert "10 of 25 weights hidden after the softmax" in masked(mask).dot()
 
+    def test_rows_made_to_sum_to_1_again(self) -> None:
+        w = tg.randn(6, 6, requires_grad=True)
+
+        def f(x: Any, lower: Any) -> Any:
+            p = (x @ w @ x.mT).softmax(-1) * lower
+            p = p / p.sum(-1, keepdim=True)
+            return p @ x
+
+        found = check(trace(f, tg.randn(5, 6), tg.tril(tg.ones(5, 5))))
+        assert "10 of 25 hidden after the softmax, then rows are made to sum to 1 again" in found
+        assert "causal: k ≤ q, 15 of 25 visible" in found
+        assert "FAIL: 10" not in found
+
+    def test_sequences_that_are_padded_to_different_lengths(self) -> None:
+        def f(x: Any) -> Any:
+            hidden = tg.tensor([[[False] * 3 + [True] * 2], [[False] * 4 + [True]]])
+            return (x @ x.mT).masked_fill(hidden, -float("inf")).softmax(-1) @ x
+
+        words = "padding: the same keys for every query, 15 of 25 visible in the first of several, which differ"
+        assert words in check(trace(f, tg.randn(2, 5, 6, requires_grad=True)))
+
     def test_no_mask(self) -> None:
         assert "full: all 25 of 25 visible" in check(masked("none"))
 

@@ -18,6 +18,8 @@ def verdict(step: Step, record: Record, axes: Axes) -> str:
     if value.shown.what == "cut":
         queries, keys = value.shown.total
         gone = f"{value.shown.marked} of {queries * keys}"
+        if any(step.out in a.inputs and _is_weights(a.outputs[0], record, axes) for a in record.forward):
+            return f"{gone} hidden after the softmax, then rows are made to sum to 1 again"
         return f"{FAIL}{gone} hidden after the softmax: rows no longer sum to 1; hide scores with −∞ before it"
     if value.shown.what != "weights" or any(shown and shown.what == "weights" for shown in read):
         return ""
@@ -31,13 +33,18 @@ def verdict(step: Step, record: Record, axes: Axes) -> str:
     return pattern + seen + ("" if hidden.alike else " in the first of several, which differ")
 
 
+def _is_weights(number: int, record: Record, axes: Axes) -> bool:
+    shown = record.values[number].shown
+    return number in axes.pairs and shown is not None and shown.what == "weights"
+
+
 def _hidden(step: Step, record: Record, axes: Axes) -> Shown | None:
     """What is hidden in the scores that a step made weights of: looked for up to the product that scored."""
     stack = [number for use in step.uses if (number := use.value) in axes.pairs]
     seen = set(stack)
     while stack:
         value = record.values[stack.pop(0)]
-        if value.shown is not None and value.shown.what == "hidden":
+        if value.shown is not None and value.shown.what in ("hidden", "cut"):
             return value.shown
         if value.made_by is not None and value.made_by not in axes.contractions:
             for read in record.forward[value.made_by].inputs:
