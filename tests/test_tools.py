@@ -464,7 +464,9 @@ def test_two_runs_do_not_share_a_folder(copied: Path, capsys: pytest.CaptureFixt
     pytest.importorskip("fcntl")
     with locked(copied):
         assert here(train, "gpt", "--resume", copied, "--steps", 9) == 2
-    assert f"in use by another run (process {os.getpid()})" in capsys.readouterr().err
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert f"in use by another run (process {os.getpid()})" in shown.err
     assert here(train, "gpt", "--resume", copied, "--steps", 9) == 0
     assert not (copied / ".lock").exists()
 

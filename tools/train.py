@@ -254,16 +254,16 @@ def _train(plan: Plan) -> int:
         trainer, tokenizer = build(plan)
         folder = prepare_folder(plan)
     config, start = plan.training, trainer.step
-    print(
-        f"{plan.name}: {sum(p.numel() for p in trainer.model.parameters()):,} parameters, "
-        f"{len(trainer.windows.ids):,} tokens of {len(tokenizer)} kinds to train on, steps {start} to {config.steps}, "
-        f"into {folder}",
-        flush=True,
-    )
     problem = None
     with ExitStack() as stack, users_mistakes((OSError,)):
         stack.callback(_remove_if_empty, folder)  # where not one step was possible
         stack.enter_context(locked(folder))
+        print(
+            f"{plan.name}: {sum(p.numel() for p in trainer.model.parameters()):,} parameters, "
+            f"{len(trainer.windows.ids):,} tokens of {len(tokenizer)} kinds to train on, "
+            f"steps {start} to {config.steps}, into {folder}",
+            flush=True,
+        )
         metrics = None
         if plan.run.device == "cpu":
             shards = stack.enter_context(Shards(config.threads or None))
