@@ -198,9 +198,7 @@ def _reachable(roots: Sequence[Variable], wanted: set[Key] | None) -> dict[int, 
         r = stack.pop()
         if type(r) is Record and r.number >= lowest and r.number not in found:
             found[r.number] = r
-            for entry in r.inputs:
-                if entry:
-                    stack.append(entry[0])
+            stack += [entry[0] for entry in r.inputs if entry]
     if wanted is not None:
         leading: dict[int, Record] = {}
         for n in sorted(found):
