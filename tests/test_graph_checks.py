@@ -78,6 +78,8 @@ class TestVisibility:
         assert check(graph).count("visible") == 1
         (card,) = [card for card in graph.picture().cards() if card.kind == "visibility"]
         assert card.header.startswith("scores₂")
+        words = {card.header.partition(" ")[0]: (card.kind, card.words) for card in graph.picture().cards()}
+        assert words.get("equal", ("plain", "for token pairs")) == ("plain", "for token pairs")
 
     @pytest.mark.parametrize("mask", ["product after", "filled after"])
     def test_a_mask_after_the_softmax_fails(self, mask: str) -> None:
@@ -203,11 +205,12 @@ class TestEinsum:
                 tg.einsum("ij->i", x),
                 tg.einsum("i,j->ij", y, y),
                 tg.einsum("i,i,i", y, y, y),
+                tg.einsum("i,i->i", y, y),
             )
 
         headers = [c.header for c in trace(f, tg.ones(2, 3), tg.ones(4)).picture().cards() if c.role == "step"]
         texts = [header.partition(" = ")[2] for header in headers]
-        assert texts[-3:] == ["Σ x over j", "y·y", "Σ y·y·y over i"]
+        assert texts[-4:] == ["Σ x over j", "y·y", "Σ y·y·y over i", "y ⊙ y"]
 
 
 class TestSources:

@@ -68,7 +68,8 @@ def product_formula(step: Step, record: Record, axes: Axes, at: int | None = Non
         others.insert(0, "d{out}")
         terms = [result, *(term for i, term in enumerate(terms) if i != at)]
     over = [called[c] for c in dict.fromkeys("".join(terms)) if c not in kept]
-    text = "·".join(others)
+    paired = any(c in second for i, first in enumerate(terms) for second in terms[i + 1 :] for c in first)
+    text = (" ⊙ " if paired and not over else "·").join(others)
     return f"{head} = Σ {text} over {' '.join(over)}" if over else f"{head} = {text}"
 
 

@@ -29,7 +29,7 @@ def kind_of(step: Step, record: Record, axes: Axes) -> tuple[str, str]:
     if introduces(step, record, axes, "weights") and "k" in roles:
         return "pairs", f"row by row, over {axes.names(out)[-1]}"
     if "q" in roles and "k" in roles:
-        return "pairs", "on token pairs"
+        return ("pairs", "on token pairs") if out in axes.pairs else ("plain", "for token pairs")
     word = main.op
     if main.arranges or main.op in ("get_item", "expand", "narrow"):
         if not step.tail:
