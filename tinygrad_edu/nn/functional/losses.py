@@ -202,6 +202,8 @@ def _class_weight(rows: Any, weight: Any, what: str) -> Any:
 def _reduced(losses: Any, ids: Any, weight: Any, counted: Any, wanted: tuple[int, ...], reduction: str) -> Tensor:
     if reduction == "none":
         return losses.reshape(wanted)
+    if reduction == "mean" and weight is None and counted.all():
+        return losses.mean()
     total = losses.sum()
     if reduction == "sum":
         return total
