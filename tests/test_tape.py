@@ -403,7 +403,7 @@ class TestVersions:
         x = leaf(1.0, 2.0)
         for _ in range(1000):
             x.reshape(2, 1)
-        assert len(x._version) < 40
+        assert len(x._version) == 2
 
     def test_a_diagonal_cannot_be_written_unseen(self) -> None:
         with pytest.raises(RuntimeError, match="read-only"):

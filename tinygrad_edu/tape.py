@@ -70,12 +70,9 @@ def wrap(kind: type[Variable], array: Any, record: Record | None = None, index: 
 def related(source: Variable, view: Variable) -> None:
     """Note behind the version counter that both show one memory, so that a change in place can tell who else does."""
     family = source._version
-    n = len(family)
-    if n == 1:
+    if len(family) == 1:
         family.append(weakref.ref(source))
-    elif n > 8 and n & (n - 1) == 0:  # now and then, so that a parameter does not gather dead views for ever
-        family[1:] = [ref for ref in family[1:] if ref() is not None]
-    family.append(weakref.ref(view))
+    family.append(weakref.ref(view, family.remove))  # goes with the view, so that a parameter gathers none
 
 
 class Record:
