@@ -1,5 +1,6 @@
 """What the NumPy kernels share: chunks that stay in cache, row views, and sums by matrix-vector product."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -67,3 +68,9 @@ def row_slices(count, width):
     """Slices over `count` rows of `width` elements, each about `ROWS` elements."""
     step = max(1, ROWS // max(1, width))
     return [slice(i, min(i + step, count)) for i in range(0, count, step)]
+
+
+def trailing(x, axes_count):
+    """x as rows [N, D], D the product of the last `axes_count` lengths."""
+    split = x.ndim - axes_count
+    return viewed(x, (math.prod(x.shape[:split]), math.prod(x.shape[split:])))

@@ -6,13 +6,7 @@ import math
 import numpy as np
 
 from ...buffers import empty
-from .common import Gradients, ones, row_slices, scalars, viewed
-
-
-def _flat(x, axes_count):
-    """x as rows [N, D], D the product of the last `axes_count` lengths."""
-    split = x.ndim - axes_count
-    return viewed(x, (math.prod(x.shape[:split]), math.prod(x.shape[split:])))
+from .common import Gradients, ones, row_slices, scalars, trailing
 
 
 @functools.lru_cache(maxsize=32)
@@ -40,7 +34,7 @@ def layer_norm(
     >>> y, mean, rstd
     (array([[-1.,  1.]]), array([2.]), array([1.]))
     """
-    rows = _flat(x, axes_count)
+    rows = trailing(x, axes_count)
     count, width = rows.shape
     y = empty((count, width), x.dtype)
     mean, rstd = np.empty(count, x.dtype), np.empty(count, x.dtype)
@@ -79,7 +73,7 @@ def layer_norm_backward(
     (dx, dw, db) to compute. The means run over a row, the sums over all rows. Results of the shapes of x, weight, bias,
     None where not needed.
     """
-    gradients, rows = _flat(g, axes_count), _flat(x, axes_count)
+    gradients, rows = trailing(g, axes_count), trailing(x, axes_count)
     count, width = rows.shape
     inner = x.shape[x.ndim - axes_count :]
     dx = empty((count, width), g.dtype) if need[0] else None

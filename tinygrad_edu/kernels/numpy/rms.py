@@ -1,11 +1,9 @@
 """Normalisation by the root of the mean square, over the last axes."""
 
-import math
-
 import numpy as np
 
 from ...buffers import empty
-from .common import row_slices, viewed
+from .common import row_slices, trailing
 
 
 def rms_norm(
@@ -19,7 +17,7 @@ def rms_norm(
     >>> rms_norm(np.array([[3.0, 4.0]]), None, 0.0)[1].round(4)
     array([0.2828])
     """
-    rows = _rows(x, axes_count)
+    rows = trailing(x, axes_count)
     count, width = rows.shape
     y, r = empty((count, width), x.dtype), np.empty(count, x.dtype)
     scale = None if weight is None else weight.reshape(-1)
@@ -44,7 +42,7 @@ def rms_norm_backward(
     axes_count: int = 1,
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """With h = dy ⊙ w: dx = r·(h − x·r²·mean(h ⊙ x)), dw = Σ dy ⊙ x·r. Shapes as in `layer_norm_backward`."""
-    gradients, rows = _rows(g, axes_count), _rows(x, axes_count)
+    gradients, rows = trailing(g, axes_count), trailing(x, axes_count)
     count, width = rows.shape
     scale = np.ones(width, g.dtype) if weight is None else weight.reshape(-1)
     dx = empty((count, width), g.dtype) if need[0] else None
@@ -70,8 +68,3 @@ def rms_norm_backward(
         None if dx is None else dx.reshape(x.shape),
         None if dweight is None else dweight.reshape(inner),
     )
-
-
-def _rows(x, axes_count):
-    split = x.ndim - axes_count
-    return viewed(x, (math.prod(x.shape[:split]), math.prod(x.shape[split:])))
