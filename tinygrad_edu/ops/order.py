@@ -6,6 +6,12 @@ from tinygrad_edu.ops.reduction import kept
 from tinygrad_edu.tape import Op
 
 
+def _picked(x, at, axis, keepdim):
+    """The elements of `x` at indices that keep the axis, and those indices."""
+    values = module_of(x).take_along_axis(x, at, axis)
+    return (values, at) if keepdim else (values.squeeze(axis), at.squeeze(axis))
+
+
 class Max(Op):
     """values, indices = the largest of {x} along {axis} and where it stands first"""
 
@@ -13,15 +19,12 @@ class Max(Op):
     differentiable = (True, False)
 
     def forward(x, *, axis, keepdim=False):
-        xp = module_of(x)
-        at = xp.expand_dims(x.argmax(axis=axis), axis)
-        values = xp.take_along_axis(x, at, axis)
-        return (values, at) if keepdim else (values.squeeze(axis), at.squeeze(axis))
+        return _picked(x, x.argmax(axis=axis, keepdims=True), axis, keepdim)
 
     def dx(g, out, axis, keepdim, x_shape):
         """d{x} = dvalues at the indices, else 0"""
-        at = kept(out[1], (axis,), keepdim, x_shape)
-        return ScatterAdd(kept(g[0], (axis,), keepdim, x_shape), at, axis=axis, shape=x_shape)
+        d, at = (kept(each, (axis,), keepdim, x_shape) for each in (g[0], out[1]))
+        return ScatterAdd(d, at, axis=axis, shape=x_shape)
 
 
 class Min(Op):
@@ -31,15 +34,12 @@ class Min(Op):
     differentiable = (True, False)
 
     def forward(x, *, axis, keepdim=False):
-        xp = module_of(x)
-        at = xp.expand_dims(x.argmin(axis=axis), axis)
-        values = xp.take_along_axis(x, at, axis)
-        return (values, at) if keepdim else (values.squeeze(axis), at.squeeze(axis))
+        return _picked(x, x.argmin(axis=axis, keepdims=True), axis, keepdim)
 
     def dx(g, out, axis, keepdim, x_shape):
         """d{x} = dvalues at the indices, else 0"""
-        at = kept(out[1], (axis,), keepdim, x_shape)
-        return ScatterAdd(kept(g[0], (axis,), keepdim, x_shape), at, axis=axis, shape=x_shape)
+        d, at = (kept(each, (axis,), keepdim, x_shape) for each in (g[0], out[1]))
+        return ScatterAdd(d, at, axis=axis, shape=x_shape)
 
 
 class Argmax(Op):
