@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, overload
+from typing import Any, ClassVar, overload
 
 from tinygrad_edu.nn.module import Module
 
@@ -144,37 +144,22 @@ class Sequential(_Ordered):
         return Sequential(*parts)
 
 
-class ModuleDict(Module):
-    """A dict of modules, in the order they came. A module is an attribute under its key as well.
+class Named(Module):
+    """Parts of class `kind` under names, as attributes of the same names, in the order they came."""
 
-    Args:
-        modules: a mapping or pairs of name and module.
-
-    Raises TypeError for anything but a Module, KeyError for a name that is no plain attribute name.
-
-    >>> from tinygrad_edu import nn
-    >>> parts = nn.ModuleDict({"up": nn.Linear(2, 4), "act": nn.GELU()})
-    >>> list(parts), parts.up.weight.shape
-    (['up', 'act'], (4, 2))
-    """
-
-    def __init__(self, modules: Any = None) -> None:
-        super().__init__()
-        self.update(modules or {})
+    kind: ClassVar[Any]
+    noun: ClassVar[str]
 
     def __getitem__(self, key: str) -> Any:
         parts = dict(self.items())
         if key not in parts:
-            raise KeyError(f"ModuleDict has no module {key!r}; it has {', '.join(parts) or 'none'}")
+            raise KeyError(f"{type(self).__name__} has no {self.noun} {key!r}; it has {', '.join(parts) or 'none'}")
         return parts[key]
 
-    def __setitem__(self, key: str, module: Module) -> None:
-        if not isinstance(module, Module):
-            raise TypeError(f"ModuleDict holds modules, not a {type(module).__name__}: {module!r}")
-        taken = hasattr(self, key) and key not in self
-        if not isinstance(key, str) or not key or "." in key or taken:
-            raise KeyError(f"ModuleDict: {key!r} must be a new attribute name without dots")
-        setattr(self, key, module)
+    def __setitem__(self, key: str, value: Any) -> None:
+        if not isinstance(key, str) or not key or "." in key or (hasattr(self, key) and key not in self):
+            raise KeyError(f"{type(self).__name__}: {key!r} must be a new attribute name without dots")
+        setattr(self, key, self._checked(value))
 
     def __delitem__(self, key: str) -> None:
         self[key]
@@ -194,25 +179,55 @@ class ModuleDict(Module):
         return [name for name, _ in self.items()]
 
     def values(self) -> list[Any]:
-        """The modules, in order."""
-        return [module for _, module in self.items()]
+        """The parts, in order."""
+        return [value for _, value in self.items()]
 
     def items(self) -> list[tuple[str, Any]]:
-        """(name, module), in order."""
-        return [(name, value) for name, value in vars(self).items() if isinstance(value, Module)]
+        """(name, part), in order."""
+        return [(name, value) for name, value in vars(self).items() if isinstance(value, self.kind)]
 
-    def update(self, modules: Any) -> None:
-        """Take the modules of a mapping or of pairs, in place of those with the same names."""
-        for name, module in modules.items() if hasattr(modules, "items") else modules:
-            self[name] = module
+    def update(self, parts: Any) -> None:
+        """Take the parts of a mapping or of pairs, in place of those with the same names."""
+        for name, value in parts.items() if hasattr(parts, "items") else parts:
+            self[name] = value
 
     def pop(self, key: str) -> Any:
-        """Take a module out and return it."""
-        module = self[key]
+        """Take a part out and return it."""
+        value = self[key]
         del self[key]
-        return module
+        return value
 
     def clear(self) -> None:
-        """Take all modules out."""
+        """Take all parts out."""
         for key in self.keys():
             del self[key]
+
+    def _checked(self, value: Any) -> Any:
+        raise NotImplementedError
+
+
+class ModuleDict(Named):
+    """A dict of modules, in the order they came. A module is an attribute under its key as well.
+
+    Args:
+        modules: a mapping or pairs of name and module.
+
+    Raises TypeError for anything but a Module, KeyError for a name that is no plain attribute name.
+
+    >>> from tinygrad_edu import nn
+    >>> parts = nn.ModuleDict({"up": nn.Linear(2, 4), "act": nn.GELU()})
+    >>> list(parts), parts.up.weight.shape
+    (['up', 'act'], (4, 2))
+    """
+
+    kind: ClassVar[Any] = Module
+    noun: ClassVar[str] = "module"
+
+    def __init__(self, modules: Any = None) -> None:
+        super().__init__()
+        self.update(modules or {})
+
+    def _checked(self, value: Any) -> Module:
+        if not isinstance(value, Module):
+            raise TypeError(f"ModuleDict holds modules, not a {type(value).__name__}: {value!r}")
+        return value

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
+from tinygrad_edu.nn.containers import Named
 from tinygrad_edu.nn.module import Module
 from tinygrad_edu.nn.parameter import Parameter
 from tinygrad_edu.tensor import Tensor
@@ -60,7 +61,7 @@ class ParameterList(Module):
         return ", ".join(f"{i}: {p.shape}" for i, p in enumerate(self))
 
 
-class ParameterDict(Module):
+class ParameterDict(Named):
     """A dict of parameters, in the order they came. A parameter is an attribute under its key as well.
 
     Args:
@@ -73,56 +74,15 @@ class ParameterDict(Module):
     ['scale']
     """
 
+    kind: ClassVar[Any] = Parameter
+    noun: ClassVar[str] = "parameter"
+
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()
         self.update(parameters or {})
 
-    def __getitem__(self, key: str) -> Parameter:
-        held = dict(self.items())
-        if key not in held:
-            raise KeyError(f"ParameterDict has no parameter {key!r}; it has {', '.join(held) or 'none'}")
-        return held[key]
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        if not isinstance(key, str) or not key or "." in key or (hasattr(self, key) and key not in self):
-            raise KeyError(f"ParameterDict: {key!r} must be a new attribute name without dots")
-        setattr(self, key, _parameter(value, "ParameterDict"))
-
-    def __delitem__(self, key: str) -> None:
-        self[key]
-        delattr(self, key)
-
-    def __len__(self) -> int:
-        return len(self.items())
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.keys())
-
-    def __contains__(self, key: object) -> bool:
-        return key in self.keys()
-
-    def keys(self) -> list[str]:
-        """The names, in order."""
-        return [name for name, _ in self.items()]
-
-    def values(self) -> list[Parameter]:
-        """The parameters, in order."""
-        return [value for _, value in self.items()]
-
-    def items(self) -> list[tuple[str, Parameter]]:
-        """(name, parameter), in order."""
-        return [(name, value) for name, value in vars(self).items() if isinstance(value, Parameter)]
-
-    def update(self, parameters: Any) -> None:
-        """Take the parameters of a mapping or of pairs, in place of those with the same names."""
-        for name, value in parameters.items() if hasattr(parameters, "items") else parameters:
-            self[name] = value
-
-    def pop(self, key: str) -> Parameter:
-        """Take a parameter out and return it."""
-        value = self[key]
-        del self[key]
-        return value
+    def _checked(self, value: Any) -> Parameter:
+        return _parameter(value, "ParameterDict")
 
     def extra_repr(self) -> str:
         """scale: (2,)"""
