@@ -275,7 +275,7 @@ class _Sheet:
             text = f"Σ ({text})" if is_sum(text) else f"Σ {text}"
         note = summed(step, use, self.record, self.axes)
         shape = shape_text(use.source, self.record, self.axes, brief=True)
-        return Row("branch", f"{self.gradients.of(use)} = {text}", note or shape)
+        return Row("branch", f"{self.gradients.of(use)} = {text}", note or shape, branch.id)
 
     def _shape(self, value: int) -> str:
         return shape_text(value, self.record, self.axes)
@@ -303,13 +303,17 @@ class _Sheet:
             rows += self._incoming(piece.value)
         if (number, PIECES, 0) in self.gradients.names:
             parts = [f"d{self.labels[p.value]}" if p.value in self.gradients.parts else "0" for p in pieces]
-            rows.append(
-                Row("sum", f"{self.gradients.names[number, PIECES, 0]} = {' ‖ '.join(parts)}", "one behind the other")
-            )
+            joined = f"{self.gradients.names[number, PIECES, 0]} = {' ‖ '.join(parts)}"
+            rows.append(Row("sum", joined, "one behind the other", self._arrived(number)))
         parts = self.gradients.parts.get(number, [])
         if len(parts) > 1:
-            rows.append(Row("sum", f"{name} = {' + '.join(parts)}", "sum of the branches"))
+            rows.append(Row("sum", f"{name} = {' + '.join(parts)}", "sum of the branches", self._arrived(number)))
         return rows
+
+    def _arrived(self, number: int) -> int:
+        """The last branch that brings a gradient to a value or to a piece of it."""
+        own = [use.branch.id for use in self.uses.get(number, []) if use.branch]
+        return max([*own, *(self._arrived(piece.value) for piece in self.pieces.get(number, []))], default=-1)
 
     # Results and wires
 

@@ -9,11 +9,15 @@ from tinygrad_edu.graph.record import Shown
 
 @dataclass(slots=True)
 class Row:
-    """A gradient: of a branch ("branch"), the sum of several ("sum"), or where it starts ("start")."""
+    """A gradient: of a branch ("branch"), the sum of several ("sum"), or where it starts ("start").
+
+    after: the branch with which it is known, by its place in the order in which they ran; -1 before the first.
+    """
 
     kind: str
     formula: str
     note: str
+    after: int = -1
 
 
 @dataclass(slots=True)
