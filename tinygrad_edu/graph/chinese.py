@@ -1,0 +1,51 @@
+"""What pictures and ledgers say, in Chinese: by the English text that stands in the code."""
+
+from __future__ import annotations
+
+CHINESE = {
+    # Wires, cards and headings
+    "no gradient": "无梯度",
+    "{title}: {reads}": "{title}：{reads}",
+    "forward runs down, backward runs up, on the same wires": "前向向下，反向向上，走同一条线",
+    "forward": "前向",
+    "contract {contracts} · keep {keeps}": "收缩 {contracts} · 保留 {keeps}",
+    "contract {axes}": "收缩 {axes}",
+    "sum over {axes}": "对 {axes} 求和",
+    "a number": "一个数",
+    "constant": "常量",
+    "made before the trace": "记录开始前产生",
+    "parameter": "参数",
+    "input": "输入",
+    "buffer": "缓冲",
+    "shared": "共享",
+    "result": "结果",
+    "result, {name}": "结果，{name}",
+    "returned as it is": "原样返回",
+    "returned as it is as {label}": "原样返回为 {label}",
+    "backward starts here": "反向由此开始",
+    "gradient enters here": "梯度由此进入",
+    "no gradient history": "无梯度历史",
+    "no gradient history: nothing that leads to the result needs a gradient": "无梯度历史：通向结果的量都不需要梯度",
+    "sum of the branches": "各分支之和",
+    "one behind the other": "依次拼接",
+    "equal lengths: {names} = {n}": "长度相等：{names} = {n}",
+    "parameters that nothing reads: {names}": "未被读取的参数：{names}",
+    "parameters that nothing reads: {names} and {n} more": "未被读取的参数：{names} 等，另有 {n} 个",
+    # Grids
+    "every row sums to 1": "每行之和为 1",
+    "shown: the first of all": "所示为第一个",
+    "{rows}×{columns} of {queries}×{keys} shown": "显示 {queries}×{keys} 中的 {rows}×{columns}",
+    "{seen} of {all} visible": "{all} 个中可见 {seen} 个",
+    # Kinds
+    "visibility": "可见性",
+    "hides after the softmax": "在 softmax 之后遮挡",
+    "MOVES CONTENT BETWEEN TOKENS": "在词元之间搬运内容",
+    "scores token pairs": "给词元对打分",
+    "token-wise": "逐词元",
+    "row by row": "逐行",
+    "row by row, over {axes}": "逐行，沿 {axes}",
+    "on token pairs": "作用于词元对",
+    "for token pairs": "用于词元对",
+    "shape only": "只改形状",
+    "over {axes}": "沿 {axes}",
+}

@@ -1,0 +1,49 @@
+"""The words of pictures and ledgers: written in English where they are used, said in the language that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from tinygrad_edu.graph.chinese import CHINESE
+
+_TABLES: dict[str, dict[str, str]] = {"en": {}, "zh": CHINESE}
+LANGUAGES = tuple(_TABLES)
+_spoken = ContextVar("spoken", default="en")
+
+
+@contextmanager
+def speaking(language: str) -> Iterator[None]:
+    """Within the block, `say` and `word` speak this language. Raises ValueError for one that they do not know."""
+    if language not in _TABLES:
+        raise ValueError(f"language: pictures speak {' and '.join(LANGUAGES)}, not {language!r}")
+    before = _spoken.set(language)
+    try:
+        yield
+    finally:
+        _spoken.reset(before)
+
+
+def spoken() -> str:
+    """The language that is spoken now."""
+    return _spoken.get()
+
+
+def word(text: str) -> str:
+    """An English text, or a template of one, in the language that is spoken; as it is where that has none for it.
+
+    >>> with speaking("zh"):
+    ...     word("no gradient"), word("an op of one's own")
+    ('无梯度', "an op of one's own")
+    """
+    return _TABLES[_spoken.get()].get(text, text)
+
+
+def say(text: str, **values: object) -> str:
+    """An English template in the language that is spoken, filled with values.
+
+    >>> say("{seen} of {all} visible", seen=15, all=25)
+    '15 of 25 visible'
+    """
+    return word(text).format(**values)
