@@ -33,8 +33,8 @@ parity: .venv/dev.stamp .venv/parity.stamp ## install PyTorch and compare with i
 proof: .venv/dev.stamp .venv/parity.stamp ## run the long proofs in full, as CI runs them in short form
 	@$(RUN) -m pytest tests/proof --whole
 
-bench: .venv/tools.stamp ## time a training step, beside PyTorch's where that is installed (make parity installs it)
-	@$(RUN) -m tools.bench
+bench: .venv/bench.stamp ## install PyTorch and time a training step beside its own
+	@$(RUN) -m tools.bench train
 
 clean: ## remove the environment and all caches; what was trained, in runs/, stays
 	@rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

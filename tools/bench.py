@@ -1,57 +1,93 @@
-"""How long one training step of a GPT takes, here and with PyTorch where that is installed."""
+"""How fast this framework is, measured beside others in one run."""
 
 import importlib.util
 import json
 import os
 import statistics
-import subprocess
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
-import numpy as np
+from tinygrad_edu.data.files import write_atomically
+from tools.bench_rounds import ContenderError, Measured, agreement, speeds, take_turns
+from tools.bench_train import CASES, Shape, flops
+from tools.cli import Parser, UserError, run, unknown, users_mistakes
 
-from tools.cli import Parser, UserError, run
+REFERENCE = "torch"  # speeds are relative to it
 
-LEARNING_RATE, BETAS, WEIGHT_DECAY, CLIP = 1e-3, (0.9, 0.99), 0.1, 1.0
-CONTENDERS = {"tinygrad_edu": "tools.bench", "torch": "tools.bench_torch"}
+# name -> module, and what it is told behind shape and threads
+TRAIN = {
+    "ours-numpy": ["tools.bench_train", "kernels"],
+    "ours-definitions": ["tools.bench_train", "definitions"],
+    "torch": ["tools.bench_torch"],
+}
+# How far the losses of contenders may lie apart, relatively, and in how many of the first steps: rounding gives 1e-7, a
+# missing weight decay 3e-6. Later steps tell less, as training amplifies what rounding began.
+TOLERANCE, COMPARED = 2e-6, 12
 
 
 @dataclass(frozen=True)
-class BenchConfig:
-    """What is measured. A step is forward, backward, clipping and AdamW on one batch, in float32."""
+class TrainOptions:
+    """What is measured: the step of a case, made by every contender."""
 
-    vocab_size: int = 65  # V, number of different tokens
-    block_size: int = 64  # T, positions of a sample
-    batch_size: int = 12  # B, samples of a batch
-    layers: int = 4  # blocks of the model
-    heads: int = 4  # H, attention heads
-    width: int = 128  # D, features of a position
-    rounds: int = 8  # rounds; in each, every contender makes its steps, and the order alternates
-    steps: int = 10  # steps of a round, after one that is not counted
+    case: str = "all"  # nano-cpu, baby-gpt, both ("all"), or custom: the shape that the shape options give
+    contenders: str = ",".join(TRAIN)  # who takes part, separated by commas; torch = PyTorch, if installed
+    rounds: int = 10  # rounds; in each, every contender has its turn, and the order alternates
+    steps: int = 0  # steps of a turn, 0 for as many as take about a second
     threads: int = 0  # threads for each contender, 0 for all cores
-    torch: bool = True  # compare with PyTorch if it is installed
-    json: bool = False  # print one JSON object instead of the table
+    json: str = ""  # FILE that the figures are written to, as a list of rows
 
 
-class Measured(NamedTuple):
-    """A contender's figures: seconds of every step, round by round; peak memory in MiB; the last step's mean loss."""
+def train(arguments: list[str]) -> int:
+    """Time of a training step: forward, backward, clipping and AdamW on one batch, in float32."""
+    parser = Parser("bench train", train.__doc__ or "")
+    parser.add_options(TrainOptions(), "options")
+    parser.add_options(Shape(), "shape")
+    parsed = parser.parse(arguments)
+    options, shape = TrainOptions(**vars(parsed.options)), Shape(**vars(parsed.shape))
+    cases, names = _cases(options.case, shape), _contenders(options.contenders)
+    if options.rounds < 1 or min(options.steps, options.threads) < 0:
+        raise UserError("rounds must be 1 or more, steps and threads 0 or more")
+    if options.json and not Path(options.json).parent.is_dir():
+        raise UserError(f"--json {options.json}: there is no folder {Path(options.json).parent}")
+    rows = []
+    with users_mistakes((ContenderError,)):
+        for case, of in cases.items():
+            told = [json.dumps(asdict(of)), str(options.threads)]
+            commands = {name: [TRAIN[name][0], *told, *TRAIN[name][1:]] for name in names}
+            found = take_turns(commands, options.rounds, options.steps)
+            show(case, of, options.threads or cores(), found, agreement(found, TOLERANCE, COMPARED))
+            rows += figures("train", case, flops(of), found)
+    if REFERENCE not in names and REFERENCE in options.contenders:
+        print("PyTorch is not installed here, so there is no speed to compare with: pip install 'tinygrad-edu[bench]'.")
+    if options.json:
+        write_atomically(options.json, json.dumps(rows, indent=1) + "\n")
+    return 0
 
-    name: str
-    seconds: list[list[float]]
-    memory: float
-    loss: float
+
+def _cases(wanted: str, shape: Shape) -> dict[str, Shape]:
+    known = {"all": CASES, "custom": {"custom": shape}, **{name: {name: of} for name, of in CASES.items()}}
+    if wanted not in known:
+        raise UserError(unknown("case", wanted, known))
+    if wanted != "custom" and shape != Shape():
+        raise UserError("the case has a shape of its own; give --case custom for another one")
+    if min(asdict(shape).values()) < 1 or shape.width % shape.heads:
+        raise UserError("a shape's numbers are 1 or more, and its width is a multiple of its heads")
+    return known[wanted]
 
 
-def batches(config: BenchConfig, count: int = 8) -> list[tuple[np.ndarray, np.ndarray]]:
-    """`count` random batches (ids, labels), each [B, T] int64, the same for every contender."""
-    drawn = np.random.default_rng(1)
-    shape = config.batch_size, config.block_size
-    return [
-        (drawn.integers(0, config.vocab_size, shape), drawn.integers(0, config.vocab_size, shape)) for _ in range(count)
-    ]
+def _contenders(wanted: str) -> list[str]:
+    names = [name.strip() for name in wanted.split(",")]
+    for name in names:
+        if name not in TRAIN:
+            raise UserError(unknown("contender", name, TRAIN))
+    if importlib.util.find_spec("torch") is None:
+        names = [name for name in names if name != REFERENCE]
+    if not names:
+        raise UserError("PyTorch is not installed here: pip install 'tinygrad-edu[bench]', or name other contenders")
+    return list(dict.fromkeys(names))
 
 
 def cores() -> int:
@@ -59,175 +95,70 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def model(config: BenchConfig) -> Any:
-    """The GPT that is measured, with the weights that every contender starts from."""
-    import tinygrad_edu as tg
-    from models.gpt import GPT, GPTConfig
-
-    tg.manual_seed(0)
-    shape = {name: getattr(config, name) for name in ("vocab_size", "block_size", "layers", "heads", "width")}
-    return GPT(GPTConfig(**shape, bias=False, tied=True))
-
-
-def work(config: BenchConfig, step: Callable[[int], float]) -> None:
-    """A contender's process: for every line on stdin one round, answered by a line of JSON."""
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a library prints shall not be taken for an answer
-    at = 0
-    for _ in sys.stdin:
-        loss, seconds = step(at), []
-        for i in range(at + 1, at + 1 + config.steps):
-            start = time.perf_counter()
-            loss = step(i)
-            seconds.append(time.perf_counter() - start)
-        at += 1 + config.steps
-        print(json.dumps({"seconds": seconds, "memory": _peak_memory(), "loss": loss}), file=answers, flush=True)
-
-
-def _peak_memory() -> float:
-    """The most memory that this process had, in MiB; NaN where the system does not say."""
-    try:
-        import resource
-    except ImportError:
-        return float("nan")
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
-
-
-def contend(config: BenchConfig) -> None:
-    """This framework as a contender."""
-    from tinygrad_edu.nn.utils import clip_grad_norm_
-    from tinygrad_edu.optim import AdamW, decay_groups
-    from tinygrad_edu.parallel import Shards
-
-    gpt, data = model(config), batches(config)
-    parameters = list(gpt.parameters())
-    optimizer = AdamW(decay_groups(gpt, WEIGHT_DECAY), lr=LEARNING_RATE, betas=BETAS)
-    with Shards(config.threads or None) as shards:
-
-        def step(i: int) -> float:
-            total, count = shards.backward(gpt, data[i % len(data)])
-            clip_grad_norm_(parameters, CLIP)
-            optimizer.step()
-            optimizer.zero_grad()
-            return total / count
-
-        work(config, step)
-
-
-def measure(config: BenchConfig) -> list[Measured]:
-    """Run all contenders, each in a live process of its own, round by round in turn."""
-    names = [name for name in CONTENDERS if name != "torch" or (config.torch and importlib.util.find_spec("torch"))]
-    processes = {
-        name: subprocess.Popen(
-            [sys.executable, "-m", CONTENDERS[name], "--contend", json.dumps(asdict(config))],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for name in names
-    }
-    answers: dict[str, list[Any]] = {name: [] for name in names}
-    try:
-        for name in names:
-            _round(name, processes[name])  # imports, first allocations
-        for i in range(config.rounds):
-            for name in names if i % 2 == 0 else names[::-1]:
-                answers[name].append(_round(name, processes[name]))
-    finally:
-        for process in processes.values():
-            process.communicate()
+def figures(suite: str, case: str, work: int, found: Sequence[Measured]) -> list[dict[str, Any]]:
+    """The rows of a case: seconds of the median step; ratio, the speed against PyTorch, the median of what the rounds
+    gave each by itself, None without PyTorch; peak_mb in 10⁶ bytes; gflops from `work`, the operations of a step."""
+    ratios = speeds(found, REFERENCE)
     return [
-        Measured(name, [a["seconds"] for a in found], found[-1]["memory"], found[-1]["loss"])
-        for name, found in answers.items()
+        {
+            "suite": suite,
+            "case": case,
+            "contender": m.name,
+            "seconds": m.seconds,
+            "ratio": statistics.median(ratios[m.name]) if ratios else None,
+            "peak_mb": None if m.memory is None else m.memory / 1e6,
+            "gflops": work / m.seconds / 1e9,
+        }
+        for m in found
     ]
 
 
-def _round(name: str, process: subprocess.Popen[str]) -> Any:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        print("round", file=process.stdin, flush=True)
-        line = process.stdout.readline()
-    except OSError:
-        line = ""
-    if not line:
-        raise UserError(f"{name} ended in the middle of the measurement; its own message stands above")
-    return json.loads(line)
-
-
-def summary(config: BenchConfig, found: list[Measured]) -> dict[str, Any]:
-    """The figures as JSON holds them; `speed` is how many times as fast as torch: median over rounds, and range."""
-    medians = {m.name: [statistics.median(r) for r in m.seconds] for m in found}
-    rows = []
-    for m in found:
-        every = [s for r in m.seconds for s in r]
-        step = statistics.median(every)
-        row: dict[str, Any] = {
-            "name": m.name,
-            "step_ms": step * 1e3,
-            "fastest_ms": min(every) * 1e3,
-            "tokens_per_second": config.batch_size * config.block_size / step,
-            "memory_mib": m.memory,
-            "loss": m.loss,
-        }
-        if "torch" in medians:
-            ratios = [theirs / ours for theirs, ours in zip(medians["torch"], medians[m.name], strict=True)]
-            row |= {"speed": statistics.median(ratios), "slowest_round": min(ratios), "fastest_round": max(ratios)}
-        rows.append(row)
-    return {"config": asdict(config), "cores": cores(), "contenders": rows}
-
-
-def show(figures: dict[str, Any]) -> None:
-    """The figures as a table."""
+def show(case: str, shape: Shape, threads: int, found: Sequence[Measured], agreed: tuple[int, float]) -> None:
+    """The figures of a case as a table."""
+    from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    c, rows = figures["config"], figures["contenders"]
-    table = Table(
-        title=f"One training step: {c['layers']} layers, {c['heads']} heads, width {c['width']}, "
-        f"batch {c['batch_size']} x {c['block_size']}, {c['threads'] or figures['cores']} threads"
+    ratios = speeds(found, REFERENCE)
+    console = Console(width=80, highlight=False)
+    console.print(
+        f"{case}: {shape.layers} layers, {shape.heads} heads, width {shape.width}, batch {shape.batch_size} x "
+        f"{shape.block_size}, {threads} threads, {len(found[0].turns)} rounds"
     )
-    table.add_column("")
-    for title in ("median ms", "fastest ms", "tokens/s", "peak MiB", "loss"):
-        table.add_column(title, justify="right")
-    compared = "speed" in rows[0]
-    if compared:
-        table.add_column("speed, torch = 1", justify="right")
-    for r in rows:
-        cells = [r["name"], f"{r['step_ms']:.2f}", f"{r['fastest_ms']:.2f}", f"{r['tokens_per_second']:,.0f}"]
-        cells += [f"{r['memory_mib']:.0f}", f"{r['loss']:.5f}"]
-        if compared:
-            cells.append(f"{r['speed']:.2f} ({r['slowest_round']:.2f} to {r['fastest_round']:.2f})")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("", no_wrap=True)
+    for title in ("ms a step", "GFLOP/s", "peak MB", *["speed, torch = 1"] * bool(ratios)):
+        table.add_column(title, justify="right", no_wrap=True)
+    for row, m in zip(figures("", case, flops(shape), found), found, strict=True):
+        cells = [m.name, f"{row['seconds'] * 1e3:.2f}", f"{row['gflops']:.1f}"]
+        cells.append("" if row["peak_mb"] is None else f"{row['peak_mb']:.0f}")
+        if ratios:
+            every = ratios[m.name]
+            cells.append(f"{row['ratio']:.2f} ({min(every):.2f} to {max(every):.2f})")
         table.add_row(*cells)
-    console = Console()
-    console.print(table, crop=False, overflow="ignore", no_wrap=True)
-    if compared:
-        console.print("Speeds are paired round by round: the median, and the range over the rounds.", highlight=False)
-    elif c["torch"]:
-        console.print("PyTorch is not installed here, so there is nothing to compare with.", highlight=False)
+    console.print(table)
+    if ratios:
+        console.print("Speeds are paired round by round: the median, and the range over the rounds.")
+    if len(found) > 1:
+        steps, apart = agreed
+        console.print(f"Their losses in the first {steps} steps are the same within {apart:.0e} of the loss.")
+    console.print()
+
+
+SUITES = {"train": train}
 
 
 def main(arguments: list[str]) -> int:
-    """Measure and report, or be one contender where the arguments say so."""
-    if arguments[:1] == ["--contend"]:
-        contend(BenchConfig(**json.loads(arguments[1])))
+    """Run the suite that the first argument names."""
+    lines = [f"  {name:8} {suite.__doc__}" for name, suite in SUITES.items()]
+    if arguments[:1] in (["--help"], ["-h"]):
+        print("usage: python -m tools.bench SUITE [--help]", (__doc__ or "").strip(), "\n".join(lines), sep="\n\n")
         return 0
-    parser = Parser("bench", __doc__ or "")
-    parser.add_options(BenchConfig(), "bench")
-    config = BenchConfig(**vars(parser.parse(arguments).bench))
-    if min(config.rounds, config.steps, config.batch_size) < 1 or config.threads < 0:
-        raise UserError("rounds, steps and batch-size must be 1 or more, threads 0 or more")
-    try:
-        model(config)
-    except ValueError as error:
-        raise UserError(str(error)) from error
-    figures = summary(config, measure(config))
-    if config.json:
-        print(json.dumps(figures))
-    else:
-        show(figures)
-    return 0
+    if not arguments or arguments[0].startswith("-"):
+        raise UserError(f"name what to measure first, one of: {', '.join(SUITES)} (--help says more)")
+    if arguments[0] not in SUITES:
+        raise UserError(unknown("suite", arguments[0], SUITES))
+    return SUITES[arguments[0]](arguments[1:])
 
 
 if __name__ == "__main__":

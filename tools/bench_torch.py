@@ -1,4 +1,4 @@
-"""PyTorch as a contender of `tools.bench`: the same GPT, eager, with its fused attention and fused AdamW."""
+"""PyTorch as a contender: the same training step, eager, with its fused attention and fused AdamW."""
 
 import json
 import sys
@@ -8,7 +8,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from tools.bench import BETAS, CLIP, LEARNING_RATE, WEIGHT_DECAY, BenchConfig, batches, model, work
+from tools.bench_rounds import answer
+from tools.bench_train import BETAS, CLIP, LEARNING_RATE, WEIGHT_DECAY, Shape, batches, weights
 
 
 class Block(nn.Module):
@@ -36,12 +37,12 @@ class Block(nn.Module):
 class GPT(nn.Module):
     """Mean cross-entropy of a tied GPT."""
 
-    def __init__(self, config: BenchConfig) -> None:
+    def __init__(self, shape: Shape) -> None:
         super().__init__()
-        self.token = nn.Embedding(config.vocab_size, config.width)
-        self.position = nn.Embedding(config.block_size, config.width)
-        self.blocks = nn.ModuleList(Block(config.width, config.heads) for _ in range(config.layers))
-        self.norm = nn.LayerNorm(config.width, bias=False)
+        self.token = nn.Embedding(shape.vocab_size, shape.width)
+        self.position = nn.Embedding(shape.block_size, shape.width)
+        self.blocks = nn.ModuleList(Block(shape.width, shape.heads) for _ in range(shape.layers))
+        self.norm = nn.LayerNorm(shape.width, bias=False)
 
     def forward(self, ids: Any, labels: Any) -> Any:
         x = self.token(ids) + self.position(torch.arange(ids.shape[1]))
@@ -50,30 +51,30 @@ class GPT(nn.Module):
         return F.cross_entropy(F.linear(self.norm(x), self.token.weight).flatten(0, 1), labels.flatten())
 
 
-def contend(config: BenchConfig) -> None:
-    """Train with the weights that the other contender starts from; both list their parameters in the same order."""
-    if config.threads:
-        torch.set_num_threads(config.threads)
-    gpt = GPT(config)
-    mine = list(gpt.parameters())
+def contend(shape: Shape, threads: int) -> None:
+    """Train with PyTorch."""
+    if threads:
+        torch.set_num_threads(threads)
+    gpt = GPT(shape)
+    parameters = list(gpt.parameters())
     with torch.no_grad():
-        for p, start in zip(mine, model(config).parameters(), strict=True):
-            p.copy_(torch.from_numpy(start.array))
-    decayed, plain = [p for p in mine if p.dim() > 1], [p for p in mine if p.dim() < 2]
+        for p, start in zip(parameters, weights(tuple(p.shape) for p in parameters), strict=True):
+            p.copy_(torch.from_numpy(start))
+    decayed, plain = [p for p in parameters if p.dim() > 1], [p for p in parameters if p.dim() < 2]
     groups = [{"params": decayed, "weight_decay": WEIGHT_DECAY}, {"params": plain, "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=LEARNING_RATE, betas=BETAS, fused=True)
-    data = [(torch.from_numpy(ids), torch.from_numpy(labels)) for ids, labels in batches(config)]
+    data = [(torch.from_numpy(ids), torch.from_numpy(labels)) for ids, labels in batches(shape)]
 
     def step(i: int) -> float:
         loss = gpt(*data[i % len(data)])
         loss.backward()
-        nn.utils.clip_grad_norm_(mine, CLIP, foreach=True)
+        nn.utils.clip_grad_norm_(parameters, CLIP, foreach=True)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         return loss.item()
 
-    work(config, step)
+    answer(step)
 
 
 if __name__ == "__main__":
-    contend(BenchConfig(**json.loads(sys.argv[2])))
+    contend(Shape(**json.loads(sys.argv[1])), int(sys.argv[2]))
