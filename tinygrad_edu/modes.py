@@ -37,6 +37,13 @@ class Listener:
     def leave(self, module: Any) -> None:
         """A module's call ends, also by an exception."""
 
+    def named(self, x: Any, name: str, axes: str | None) -> None:
+        """`x.named(name, axes)` was called."""
+
+    def passing(self, roots: Any) -> AbstractContextManager[Any]:
+        """The block in which a reverse pass runs that starts at these Variables."""
+        return nullcontext()
+
     def branch(self, record: Any, at: int) -> AbstractContextManager[Any]:
         """The block in which the rule for input number `at` runs; once for all of an op whose rules are joint."""
         return nullcontext()

@@ -98,7 +98,7 @@ def differentiate(
         if lifted and not isinstance(seed, Variable):
             seed = wrap(kind, seed)
         table.add(root.record or root, root.index, seed)
-    with setting(grad=create):
+    with setting(grad=create), nullcontext() if trace is None else trace.passing(roots):
         for n in sorted(found, reverse=True):
             r = found.pop(n)
             gs = [table.gradients.pop((n, i), None) for i in range(len(r.shapes))]

@@ -145,10 +145,16 @@ class Axes:
             for role, axis in zip(roles, self.of[value], strict=True)
         ]
 
+    def pairing(self, value: int) -> tuple[int, int] | None:
+        """Which axes of a value are queries and keys, where it has one of each."""
+        roles = [self.roles.get((value, i)) for i in range(len(self.of.get(value, ())))]
+        if roles.count("q") == roles.count("k") == 1:
+            return roles.index("q"), roles.index("k")
+        return None
+
     def heads(self, value: int) -> tuple[str, str]:
-        """What the rows and the columns of a value are called, where they are queries and keys."""
-        n = len(self.of[value])
-        if n > 1 and (self.roles.get((value, n - 2)), self.roles.get((value, n - 1))) == ("q", "k"):
+        """What the rows and the columns of a value's grid are called, where they are queries and keys."""
+        if self.pairing(value) is not None:
             return self.called.get("q", "q"), self.called.get("k", "k")
         return "", ""
 

@@ -59,6 +59,18 @@ def reads_of(record: tape.Record, plan: tape.Branch, application: Application) -
     return tuple(found)
 
 
+def axis_words(text: str, shape: tuple[int, ...], where: str) -> list[str | None]:
+    """The names of axes in a text such as "B _ d", None for `_`. Raises ValueError where they are not one for each.
+
+    >>> axis_words("B _ d", (2, 5, 4), "x")
+    ['B', None, 'd']
+    """
+    words: list[str | None] = [None if word == "_" else word for word in text.split()]
+    if len(words) != len(shape):
+        raise ValueError(f"trace: axes name {len(words)} axes of {where} ({text!r}), but its shape is {shape}")
+    return words
+
+
 def plain(value: Any) -> Any:
     """A static argument as data: what is no number, text or tuple becomes text."""
     if value is None or isinstance(value, bool | int | float | str):

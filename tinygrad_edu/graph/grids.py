@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,34 +13,47 @@ from tinygrad_edu.graph.record import Shown
 MOST = 8  # rows and columns of a grid; larger ones are thinned out evenly
 _HIDDEN = -1e9  # scores from here down count as hidden: −∞, or what people write in its place
 _LARGEST = 1 << 22  # elements that are looked at
+Places = tuple[int, int]  # which axes of a value are the rows and the columns of its grid
 
 
-def shown(array: Any, made: bool) -> Shown | None:
-    """What to keep of an array: of one that an op made, hidden scores or weights; of a leaf, integers and booleans."""
-    if array.size == 0 or array.size > _LARGEST:
-        return None
-    if not made:
-        if array.dtype.kind in "iub" and array.ndim in (1, 2) and array.size <= MOST * MOST:
-            numbers = np.atleast_2d(to_device(array, "cpu"))
-            return _grid("numbers", numbers.astype(float), 0, True, "")
-        return None
-    if array.dtype.kind != "f" or array.ndim < 2 or array.shape[-1] < 2:
+@dataclass(slots=True)
+class Look:
+    """What an array that an op made holds: hidden scores ("hidden", True in `marks`), or weights that sum to 1 along
+    `axis`, or weights of which an op made some 0 ("cut", True in `marks`)."""
+
+    what: str
+    marks: Any
+    axis: int
+
+    def grid(self, places: Places) -> Shown:
+        """What to draw of it, with these axes as rows and columns."""
+        slices = np.moveaxis(self.marks, places, (-2, -1))
+        slices = slices.reshape(-1, *slices.shape[-2:])
+        if self.what == "weights":
+            return _grid("weights", slices[0].astype(float), places, 0, len(slices) == 1, "")
+        alike = bool((slices == slices[0]).all())
+        return _grid(self.what, slices[0].astype(float), places, int(slices[0].sum()), alike, _pattern(~slices))
+
+
+def look(array: Any) -> Look | None:
+    """What there is to see in an array that an op made, None where it is nothing, or too much."""
+    if array.dtype.kind != "f" or array.ndim < 2 or not 0 < array.size <= _LARGEST:
         return None
     values = to_device(array, "cpu")
     hidden = values <= _HIDDEN
     if hidden.any():
-        slices = hidden.reshape(-1, *hidden.shape[-2:])
-        alike = bool((slices == slices[0]).all())
-        return _grid("hidden", slices[0].astype(float), int(slices[0].sum()), alike, _pattern(~slices[0]))
-    if values.min() >= 0 and values.max() <= 1 + 1e-6:
-        sums = values.sum(axis=-1, dtype=np.float64)
-        if (np.minimum(np.abs(sums - 1), np.abs(sums)) < 1e-4).all() and sums.any():
-            slices = values.reshape(-1, *values.shape[-2:])
-            return _grid("weights", slices[0].astype(float), 0, len(slices) == 1, "")
+        return Look("hidden", hidden, array.ndim - 1)
+    if not (values.min() >= 0 and values.max() <= 1 + 1e-6):
+        return None
+    for axis in reversed(range(array.ndim)):
+        if array.shape[axis] > 1:
+            sums = values.sum(axis=axis, dtype=np.float64)
+            if (np.minimum(np.abs(sums - 1), np.abs(sums)) < 1e-4).all() and sums.any():
+                return Look("weights", values.copy(), axis)
     return None
 
 
-def cut(before: Any, after: Any) -> Shown | None:
+def cut(before: Any, after: Any, axis: int) -> Look | None:
     """Which weights became 0, where an op left all the others as they were."""
     if before.shape != after.shape or before.size > _LARGEST:
         return None
@@ -47,12 +61,22 @@ def cut(before: Any, after: Any) -> Shown | None:
     gone = (new == 0) & (old != 0)
     if not gone.any() or not np.array_equal(np.where(gone, 0, old), new):
         return None
-    slices = gone.reshape(-1, *gone.shape[-2:])
-    alike = bool((slices == slices[0]).all())
-    return _grid("cut", slices[0].astype(float), int(slices[0].sum()), alike, _pattern(~slices[0]))
+    return Look("cut", gone, axis)
 
 
-def _grid(what: str, numbers: np.ndarray, marked: int, alike: bool, pattern: str) -> Shown:
+def beside(axis: int) -> Places:
+    """The rows and the columns of a grid whose columns run along `axis`, where nothing tells what its rows are."""
+    return (axis - 1 if axis else 1), axis
+
+
+def integers(array: Any) -> Shown | None:
+    """What to draw of a leaf: short lists and tables of integers and booleans."""
+    if array.dtype.kind not in "iub" or array.ndim not in (1, 2) or not 0 < array.size <= MOST * MOST:
+        return None
+    return _grid("numbers", np.atleast_2d(to_device(array, "cpu")).astype(float), (0, 1), 0, True, "")
+
+
+def _grid(what: str, numbers: np.ndarray, places: Places, marked: int, alike: bool, pattern: str) -> Shown:
     rows, columns = (_some(n) for n in numbers.shape)
     picked = numbers[np.ix_(rows, columns)]
     return Shown(
@@ -64,6 +88,7 @@ def _grid(what: str, numbers: np.ndarray, marked: int, alike: bool, pattern: str
         marked,
         alike,
         pattern,
+        places,
     )
 
 
@@ -73,10 +98,17 @@ def _some(n: int) -> list[int]:
 
 
 def _pattern(visible: np.ndarray) -> str:
-    queries, keys = visible.shape
+    """What all the slices of what is visible have in common, "" where there is no word for it."""
+    queries, keys = visible.shape[1:]
     behind = keys - queries
-    if (visible == np.tri(queries, keys, behind, dtype=bool)).all():
-        return "causal: k ≤ q" + (f" + {behind}" if behind > 0 else f" − {-behind}" if behind < 0 else "")
-    if (visible == visible[0]).all():
+    causal = np.tri(queries, keys, behind, dtype=bool)
+    ends = f" + {behind}" if behind > 0 else f" − {-behind}" if behind < 0 else ""
+    if (visible == causal).all():
+        return f"causal: k ≤ q{ends}"
+    if (visible == visible[:, :1]).all():
         return "padding: the same keys for every query"
+    if (visible == (causal & visible[:, -1:])).all():
+        return f"causal and padding: k ≤ q{ends}, and the same keys for every query"
+    if queries == keys and (visible == causal.T).all():
+        return "transposed: k ≥ q"
     return ""

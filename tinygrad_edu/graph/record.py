@@ -10,7 +10,8 @@ from typing import Any
 
 @dataclass(slots=True)
 class Name:
-    """What the code calls a value. how: "assigned", "module", "element", "argument", or "array" for a bare one.
+    """What the code calls a value. how: "given" by `named`, "assigned", "module", "element", "argument" or "array", a
+    bare one.
 
     depth: how many of the user's functions run around it. scope: the module call and the run of a function, by number,
     in which the name was bound.
@@ -27,9 +28,11 @@ class Value:
     """An array that an op made or read.
 
     made_by: the Application, None for a leaf. kind: "op", "input", "parameter", "buffer", "tensor", "earlier" (an op
-    made it before the trace began), "saved" (an op kept it for its rules) or "number" (a Python number, in `number`).
-    gradient: one is wanted for it. path: of a parameter or buffer in its module. axes: names that were given to its
-    axes, None where none was. shown: what of its numbers is kept to be drawn.
+    made it before the trace began), "saved" (an op kept it for its rules), "number" (a Python number, in `number`) or
+    "unknown" (the tape kept nothing of it). gradient: one is wanted for it. path: of a parameter or buffer in its
+    module. axes: names that were given to its axes, None where none was; given: they hold for this value alone before
+    all others. shown: what of its numbers is kept to be drawn. only: the element of a constant that has one.
+    gradient_of: the value whose gradient it is, of a pass that is itself on the tape.
     """
 
     id: int
@@ -43,7 +46,10 @@ class Value:
     path: str | None = None
     number: float | None = None
     axes: tuple[str | None, ...] | None = None
+    given: bool = False
     shown: Shown | None = None
+    only: float | None = None
+    gradient_of: int | None = None
 
     @property
     def learned(self) -> bool:
@@ -53,11 +59,12 @@ class Value:
 
 @dataclass(slots=True)
 class Shown:
-    """Numbers of a value, small enough to draw: its last two axes at the first index of all others.
+    """Numbers of a value, small enough to draw: two of its axes at the first index of all others.
 
     what: "hidden" (1 where a score is −∞), "weights" (rows that sum to 1), "cut" (1 where one of those was made 0)
     or "numbers". rows, columns: which of them, where not all fit. total: how many rows and columns there are. marked:
-    of how many cells `hidden` or `cut` is 1. alike: whether all leading indices hold the same.
+    of how many cells `hidden` or `cut` is 1. alike: whether all leading indices hold the same. pattern: what all of
+    them have in common. places: which axes of the value are the rows and the columns.
     """
 
     what: str
@@ -68,6 +75,7 @@ class Shown:
     marked: int
     alike: bool
     pattern: str
+    places: tuple[int, int]
 
 
 @dataclass(slots=True)
@@ -98,7 +106,8 @@ class Application:
     arguments: the op's names of its inputs, in order. call: the module call it ran in. group: the fused op whose
     definition it belongs to. branch or sum: of a backward op, the gradient branch or the sum that ran it.
     formula: the op's docstring, with names of inputs in braces. fused: the op has a definition. arranges: it computes
-    nothing, its outputs together hold the elements of its input.
+    nothing, its outputs together hold the elements of its input. definition: which of the record's definitions has the
+    primitive ops that a fused op is made of.
     """
 
     id: int
@@ -110,12 +119,14 @@ class Application:
     formula: str
     fused: bool
     arranges: bool
+    order: int = 0
     call: int | None = None
     group: int | None = None
     branch: int | None = None
     sum: int | None = None
     saved: list[Saved] = field(default_factory=list)
     line: Line | None = None
+    definition: int | None = None
 
 
 @dataclass(slots=True)
@@ -124,7 +135,8 @@ class Branch:
 
     value: the forward value it is the gradient of. gradient: the value that arrived. reads: what the rule read of what
     was saved. applications: the backward ops that it ran. fitted: the last of them brought it to the input's shape, by
-    a sum over what was broadcast, or to its dtype. Branches stand in the order in which they arrived.
+    a sum over what was broadcast, or to its dtype. order: one more than its application's. Branches stand in the order
+    in which they arrived.
     """
 
     id: int
@@ -135,6 +147,7 @@ class Branch:
     formula: str
     reads: tuple[str, ...]
     shape: tuple[int, ...]
+    order: int = 1
     applications: list[int] = field(default_factory=list)
     fitted: bool = False
 
@@ -173,7 +186,8 @@ class Group:
 
 @dataclass(slots=True)
 class Output:
-    """A result of what was traced. label: where it stands in the result, "" for the only one; seed: its gradient."""
+    """A result of what was traced. label: where it stands in the result, "" for the only one. seed: its gradient, "1",
+    "ones", or "0" where the pass starts at another one; None where no gradient can come back from it."""
 
     label: str
     value: int
@@ -181,10 +195,27 @@ class Output:
 
 
 @dataclass(slots=True)
+class Note:
+    """A sentence with its values apart, so that it can be said in any language."""
+
+    text: str
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Declared:
+    """What a model says of the attention in a module of it; None where it says nothing."""
+
+    visibility: str | None = None
+    scaled: bool | None = None
+
+
+@dataclass(slots=True)
 class Record:
     """Everything that happened in one trace, forward and backward, in the order it happened.
 
     The `id` of an entry is its place in its list. unread: paths of parameters that want a gradient and that no op read.
+    definitions: records of fused ops run as their definitions, whose inputs and outputs are those of the application.
     """
 
     title: str
@@ -197,8 +228,11 @@ class Record:
     calls: list[Call] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    declared: dict[str, Declared] = field(default_factory=dict)
     inputs: list[int] = field(default_factory=list)
     outputs: list[Output] = field(default_factory=list)
+    definitions: list[Record] = field(default_factory=list)
 
     def json(self) -> str:
         """The record as JSON, the same bytes for the same record."""

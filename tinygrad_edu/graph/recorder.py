@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from tinygrad_edu import backend, tape
+from tinygrad_edu.graph.axes import axes_of
+from tinygrad_edu.graph.called import Called
 from tinygrad_edu.graph.describe import (
     address_of,
     arguments_of,
@@ -17,132 +19,59 @@ from tinygrad_edu.graph.describe import (
     reads_of,
     same_integers,
 )
-from tinygrad_edu.graph.grids import cut, shown
-from tinygrad_edu.graph.record import Application, Branch, Call, Group, Line, Name, Record, Saved, Sum, Value
-from tinygrad_edu.modes import Listener
+from tinygrad_edu.graph.grids import Look, beside, cut, integers, look
+from tinygrad_edu.graph.record import Application, Branch, Group, Line, Record, Saved, Sum, Value
+from tinygrad_edu.modes import thread
 from tinygrad_edu.nn.module import Module
 from tinygrad_edu.nn.parameter import Buffer, Parameter
 from tinygrad_edu.tape import Op, Variable
 
-Key = int | tuple[int, int]  # id of an array, or (number of a tape record, output)
 _COPIES = {"clone", "cast", "transfer"}  # ops that arrange nothing anew but are no views either
 
 
-class Recorder(Listener):
-    """Set as `trace` of the thread's mode, it fills `record`. It holds all arrays, so that ids stay theirs."""
+class Recorder(Called):
+    """Set as `trace` of the thread's mode, it fills `record`."""
 
     lifts = True
 
     def __init__(self, record: Record, root: Module | None) -> None:
-        self.record = record
+        super().__init__(record, root)
         self.line: Callable[[], Line | None] = lambda: None
         self.backward = False
-        self.values: dict[int, int] = {}  # id of an array -> Value
         self.made: dict[tuple[int, int], int] = {}  # (number of a tape record, output) -> Value
         self.versions: dict[int, int] = {}  # id of an array -> its version when its Value was written down
-        self.held: list[Any] = []
-        self.names: dict[Key, list[Name]] = {}
-        self.functions: dict[int, int] = {0: 0}  # number of a frame -> number among those that bound a name
-        self.axes: dict[Key, list[str | None]] = {}
-        self.owners: dict[int, tuple[str, str]] = {}  # id of an array -> kind and path of the module's tensor
-        self.wanted: dict[str, int] = {}  # path of a parameter that wants a gradient -> id of its array
-        self.paths: dict[int, str] = {}  # id of a module -> path
-        self.applications: dict[int, int] = {}  # number of a tape record -> Application
         self.records: list[tape.Record] = []
         self.kept: set[tuple[int, int]] = set()
-        self.calls: list[tuple[Module, int]] = []
         self.groups: list[int] = []
         self.running: list[list[int]] = []  # where backward ops are noted down
         self.pending: dict[tuple[int, int], list[int]] = {}  # by (tape record, input): ops of a branch on its way
         self.given: list[Any] = []  # arrays that the traced function was called with
         self.arrivals: list[Branch] = []  # of the op whose rules ran last
-        if root is not None:
-            self._adopt(root, "")
-
-    # Modules
-
-    def _adopt(self, module: Module, prefix: str) -> None:
-        """Learn the paths of a module and of all it holds."""
-        for path, inner in module.named_modules(prefix):
-            self.paths.setdefault(id(inner), path)
-            self.held.append(inner)
-        for kind, pairs in (
-            ("parameter", module.named_parameters(prefix, remove_duplicate=False)),
-            ("buffer", module.named_buffers(prefix, remove_duplicate=False)),
-        ):
-            for path, tensor in pairs:
-                self.owners.setdefault(id(tensor.array), (kind, path))
-                self.held.append(tensor.array)
-                if tensor.requires_grad:
-                    self.wanted.setdefault(path, id(tensor.array))
-
-    def enter(self, module: Module) -> None:
-        if id(module) not in self.paths:
-            outer = self.paths[id(self.calls[-1][0])] if self.calls else ""
-            name = type(module).__name__.lower()
-            taken = set(self.paths.values())
-            path = f"{outer}.{name}" if outer else name
-            while path in taken:
-                path += "_"
-            self._adopt(module, path)
-        path = self.paths[id(module)]
-        nth = 1 + sum(call.path == path for call in self.record.calls)
-        parent = self.calls[-1][1] if self.calls else None
-        self.record.calls.append(Call(len(self.record.calls), path, type(module).__name__, nth, parent))
-        self.calls.append((module, len(self.record.calls) - 1))
-
-    def leave(self, module: Module) -> None:
-        self.calls.pop()
-
-    def _scope(self) -> int | None:
-        return self.calls[-1][1] if self.calls else None
-
-    # Names
-
-    def bound(self, x: Any, name: str, how: str, depth: int = 0, frame: int = 0) -> None:
-        """A local variable of the user's came to hold a Variable or an array."""
-        function = self.functions.setdefault(frame, len(self.functions))
-        self._name(x, Name(name, how, depth, (self._scope(), function)))
-
-    def unpacked(self, x: Any, names: list[str | None]) -> None:
-        """The code took the shape of a Variable or an array apart into names."""
-        key = self._key(x)
-        known = self.axes.setdefault(key, [None] * len(names))
-        self.axes[key] = [old or new for old, new in zip(known, names, strict=False)]
-
-    def returned(self, module: Any, result: Any) -> None:
-        """A module's forward came back with a result: it is called by the module's attribute name."""
-        if self.calls and self.calls[-1][0] is module and isinstance(result, Variable):
-            attribute = self.paths[id(module)].rpartition(".")[2]
-            if attribute and not attribute.isdigit():
-                outer = self.calls[-2][1] if len(self.calls) > 1 else None
-                self._name(result, Name(attribute, "module", 0, (outer, 0)))
-
-    def _name(self, x: Any, name: Name) -> None:
-        known = self.names.setdefault(self._key(x), [])
-        if name not in known:
-            known.append(name)
-
-    def _key(self, x: Any) -> Key:
-        """What tells a value from all others: which output it is, or else its array."""
-        if isinstance(x, Variable):
-            if x.record is not None and x.record.number in self.applications:
-                return x.record.number, x.index
-            x = x.array
-        if id(x) not in self.values:
-            self.held.append(x)
-        return id(x)
+        self.fused: list[tuple[Application, type[Op], Any, dict[str, Any]]] = []  # with inputs and static arguments
+        self.looks: dict[int, Look] = {}  # by Value: what there is to see in it
+        self.arrays: dict[int, Any] = {}  # by Value
+        self.reading: dict[int, int] = {}  # id of an array -> the last Application whose first input it was
+        self.orders: dict[int, int] = {}  # by Value: how often what it holds has been differentiated, where not 0
+        self.order = 0  # of what runs now
 
     def finish(self) -> None:
-        """Put down with the values what they and their axes were called."""
-        places: dict[Any, int] = {**self.values, **self.made}
-        for key, names in self.names.items():
-            if key in places:
-                self.record.values[places[key]].names += names
-        for key, axes in self.axes.items():
-            if key in places:
-                self.record.values[places[key]].axes = tuple(axes)
+        """Put down what only the whole of the run tells."""
+        self.put_down({**self.values, **self.made})
+        self._look_again()
         self.record.unread = [path for path, array in self.wanted.items() if array not in self.values]
+
+    def _look_again(self) -> None:
+        """Queries become the rows of grids and keys their columns, wherever these axes stand."""
+        if not self.looks:
+            return
+        axes = axes_of(self.record)
+        for number, seen in self.looks.items():
+            value = self.record.values[number]
+            places = axes.pairing(number)
+            if places is not None:
+                value.shown = seen.grid(places)
+            elif seen.what != "hidden" and seen.axis != len(value.shape) - 1:
+                value.shown = None
 
     # Values
 
@@ -159,9 +88,19 @@ class Recorder(Listener):
                 return made
             if self.versions.setdefault(id(array), x._version[0]) != x._version[0]:
                 self.versions[id(array)] = x._version[0]
-                return self.leaf(x, "tensor")  # changed in place off the tape: another value in the same memory
+                return self._changed(x)
         known = self.values.get(id(array))
         return known if known is not None else self.leaf(x, "tensor")
+
+    def _changed(self, x: Variable) -> int:
+        """The Value that memory holds which was changed in place off the tape: what the op made that did it, if any."""
+        last = self.reading.get(id(x.array))
+        for made in () if last is None else self.record.forward[last].outputs:
+            array = self.arrays[made]
+            if array.shape == x.array.shape and (array == x.array).all():
+                self.values[id(x.array)] = made
+                return made
+        return self.leaf(x, "tensor")
 
     def leaf(self, x: Any, kind: str) -> int:
         """A Value for an array that no recorded op made."""
@@ -178,7 +117,10 @@ class Recorder(Listener):
         if kind == "tensor" and isinstance(x, Variable) and x.record is not None:
             kind = "earlier"
         value = Value(0, tuple(array.shape), dtype_of(array.dtype), kind, gradient=wanted, path=path)
-        value.shown = None if self.backward else shown(array, made=False)
+        if not self.backward:
+            value.shown = integers(array)
+            if kind == "tensor" and not wanted and array.size == 1:
+                value.only = float(array.item())
         return self._new(value, array)
 
     def _new(self, value: Value, array: Any = None) -> int:
@@ -186,6 +128,7 @@ class Recorder(Listener):
         self.record.values.append(value)
         if array is not None:
             self.values[id(array)] = value.id
+            self.arrays[value.id] = array
             self.held.append(array)
         return value.id
 
@@ -219,6 +162,9 @@ class Recorder(Listener):
         )
         target.append(application)
         application.outputs = tuple(self._output(y, i, application) for i, y in enumerate(outputs))
+        application.order = max([self.order, *(self.orders.get(i, 0) for i in read if i is not None)])
+        if application.order:
+            self.orders.update((number, application.order) for number in application.outputs)
         if self.backward:
             if self.running:
                 self.running[-1].append(application.id)
@@ -226,29 +172,39 @@ class Recorder(Listener):
                 self._fitted(application)
             return
         self._cut(arrays, outputs, application)
+        if arrays and backend.is_array(arrays[0]):
+            self.reading[id(arrays[0])] = application.id
         application.line = self.line()
         if record is not None:
             self.applications[record.number] = application.id
             self.made.update(((record.number, i), number) for i, number in enumerate(application.outputs))
             self.records.append(record)
             application.saved = self._saved(record, application)
+        if application.fused:
+            self.fused.append((application, op, inputs, static))
 
     def _output(self, y: Any, index: int, application: Application) -> int:
         known = self.values.get(id(y.array))
         if known is not None:  # a rule that hands its gradient on as it is
             return known
         value = Value(0, tuple(y.array.shape), dtype_of(y.array.dtype), "op", application.id, index, y.requires_grad)
+        number = self._new(value, y.array)
         if not self.backward:
-            value.shown = shown(y.array, made=True)
-        return self._new(value, y.array)
+            self._look(number, look(y.array))
+        return number
+
+    def _look(self, number: int, seen: Look | None) -> None:
+        if seen is not None:
+            self.looks[number] = seen
+            self.record.values[number].shown = seen.grid(beside(seen.axis))
 
     def _cut(self, arrays: list[Any], outputs: Any, application: Application) -> None:
         """Note where the op made weights 0 that rows summing to 1 had."""
         made = self.record.values[application.outputs[0]]
         for number, array in zip(application.inputs, arrays, strict=True):
-            known = self.record.values[number].shown if number is not None else None
+            known = self.looks.get(number) if number is not None else None
             if made.shown is None and known is not None and known.what == "weights":
-                made.shown = cut(array, outputs[0].array)
+                self._look(made.id, cut(array, outputs[0].array, known.axis))
 
     def _saved(self, record: tape.Record, application: Application) -> list[Saved]:
         """What the op kept, each memory counted where it is first kept, parameters never."""
@@ -288,9 +244,13 @@ class Recorder(Listener):
     def branch(self, record: tape.Record, at: int) -> Iterator[None]:
         """The rule of a gradient branch runs."""
         if not self.backward:
-            raise ValueError(
-                "trace: the function runs backward itself; let it return the loss, and the trace goes back from there"
-            )
+            if not thread.mode.grad:
+                raise ValueError(
+                    "trace: the function runs backward itself; let it return the loss, and the trace goes back from "
+                    "there, or record the pass with create_graph=True"
+                )
+            yield
+            return
         self.arrivals = []
         self.running.append(self.pending.setdefault((record.number, at), []))
         try:
@@ -301,6 +261,9 @@ class Recorder(Listener):
     def arrived(self, record: tape.Record, at: int, gradient: Any) -> None:
         """A gradient branch has its result, or none."""
         if gradient is None:
+            return
+        if not self.backward:
+            self._derived(record, at, gradient)
             return
         application = self.record.forward[self.applications[record.number]]
         ran = self.pending.pop((record.number, at), [])
@@ -315,12 +278,33 @@ class Recorder(Listener):
             formula=record.op.formulas.get(argument, plan.formula),
             reads=reads_of(record, plan, application),
             shape=tuple(gradient.array.shape),
+            order=1 + application.order,
             applications=ran,
         )
         self.record.branches.append(branch)
         self.arrivals.append(branch)
         for number in ran:
             self.record.backward[number].branch = branch.id
+
+    def _derived(self, record: tape.Record, at: int, gradient: Any) -> None:
+        """A gradient arrived in a reverse pass that is itself on the tape."""
+        if record.number in self.applications:
+            number = self.value(gradient)
+            value = self.record.values[number]  # type: ignore[index]
+            if value.gradient_of is None:
+                value.gradient_of = self.record.forward[self.applications[record.number]].inputs[at]
+            self.orders[value.id] = max(self.order, self.orders.get(value.id, 0))
+
+    @contextmanager
+    def passing(self, roots: Any) -> Iterator[None]:
+        """A reverse pass runs; one inside another, as a fused op's rules run it, is part of that one."""
+        outer = self.order
+        if not outer and not self.backward:
+            self.order = 1 + max(self.orders.get(self.value(root) or 0, 0) for root in roots)
+        try:
+            yield
+        finally:
+            self.order = outer
 
     def _fitted(self, application: Application) -> None:
         """An op that no rule ran: it brings what has just arrived to the shape or the dtype of its input."""
@@ -339,6 +323,9 @@ class Recorder(Listener):
     @contextmanager
     def summing(self, source: Any, index: int) -> Iterator[None]:
         """A further contribution is added to the gradient of a value."""
+        if not self.backward:
+            yield
+            return
         if isinstance(source, tape.Record):
             value = self.record.forward[self.applications[source.number]].outputs[index]
         else:

@@ -12,7 +12,7 @@ FAIL = "FAIL: "  # begins every line of a check that is not passed
 def verdict(step: Step, record: Record, axes: Axes) -> str:
     """A sentence on a step that makes attention weights of scores, or takes some of them away; "" for all others."""
     value = record.values[step.out]
-    if value.shown is None or step.out not in axes.pairs or axes.roles.get((step.out, len(value.shape) - 1)) != "k":
+    if value.shown is None or step.out not in axes.pairs or axes.pairing(step.out) != value.shown.places:
         return ""
     read = [record.values[use.value].shown for use in step.uses if use.value in axes.pairs]
     if value.shown.what == "cut":
@@ -25,7 +25,7 @@ def verdict(step: Step, record: Record, axes: Axes) -> str:
         return ""
     hidden = _hidden(step, record, axes)
     if hidden is None:
-        queries, keys = value.shape[-2:]
+        queries, keys = value.shown.total
         return f"full: all {queries * keys} of {queries * keys} visible"
     queries, keys = hidden.total
     seen = f"{queries * keys - hidden.marked} of {queries * keys} visible"
