@@ -179,14 +179,14 @@ class TestTensorHooks:
         assert x.grad is None
 
     def test_a_leaf_that_is_gone_leaves_no_hook(self) -> None:
-        from tinygrad_edu.reverse import leaf_hooks
+        from tinygrad_edu.hooks import hooks
 
-        before = len(leaf_hooks)
+        before = len(hooks)
         x = tg.ones(2, requires_grad=True)
         x.register_hook(lambda g: g)
-        assert len(leaf_hooks) == before + 1
+        assert len(hooks) == before + 1
         del x
-        assert len(leaf_hooks) == before
+        assert len(hooks) == before
 
 
 class TestWatch:

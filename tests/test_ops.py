@@ -491,7 +491,7 @@ def test_every_formula_names_what_is_there(name: str) -> None:
 
     texts = {"forward": op.__doc__ or "", **op.formulas}
     texts |= {n: op.__dict__["d" + n].__doc__ or "" for n in op.inputs if "d" + n in op.__dict__}
-    known = {"out", *op.inputs, *op._static}
+    known = {"out", *op.inputs, *op.static}
     for text in texts.values():
         assert text
         assert {field for _, field, _, _ in Formatter().parse(text) if field is not None} <= known

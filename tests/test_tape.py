@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tinygrad_edu as tg
-from tinygrad_edu import reverse
+from tinygrad_edu import passes
 from tinygrad_edu.modes import Listener, setting, thread
 from tinygrad_edu.nn import functional as F
 from tinygrad_edu.ops.shape import Split
@@ -122,7 +122,7 @@ class TestPass:
         x, w = leaf(2.0), leaf(3.0)
         heard: list[tuple[int, float]] = []
         y = (x * w) + (x * x)
-        reverse.gradients([y], [x, w], leaf_ready=lambda v, g: heard.append((id(v), g.item())))
+        passes.gradients([y], [x, w], leaf_ready=lambda v, g: heard.append((id(v), g.item())))
         assert sorted(heard) == sorted([(id(x), 7.0), (id(w), 2.0)])
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from tinygrad_edu import backend, random, reverse
+from tinygrad_edu import backend, passes, random
 from tinygrad_edu.functional import grad, stack
+from tinygrad_edu.hooks import key_of
 from tinygrad_edu.modes import Listener, enable_grad, is_grad_enabled, no_grad, setting, thread
+from tinygrad_edu.reverse import differentiate
 from tinygrad_edu.tape import Op, Variable, wrap
 from tinygrad_edu.tensor import Tensor
 from tinygrad_edu.watching import detect_anomaly
@@ -84,7 +86,7 @@ def _grad(ys: list[Tensor], xs: list[Tensor], seeds: Any, create: bool) -> Any:
     if not live:
         return [None] * len(xs)
     chosen = None if seeds is None else [seeds[i] for i in live]
-    return reverse.gradients([ys[i] for i in live], xs, chosen, create_graph=create)
+    return passes.gradients([ys[i] for i in live], xs, chosen, create_graph=create)
 
 
 def jvp(func: Callable[..., Any], inputs: Any, v: Any) -> tuple[Any, Any]:
@@ -103,7 +105,7 @@ def jvp(func: Callable[..., Any], inputs: Any, v: Any) -> tuple[Any, Any]:
     pairs = [(g, w) for g, w in zip(_grad(ys, xs, us, True), vs) if g is not None and g.requires_grad]
     found: Any = [None] * len(us)
     if pairs:
-        found = reverse.gradients([g for g, _ in pairs], us, [w for _, w in pairs])
+        found = passes.gradients([g for g, _ in pairs], us, [w for _, w in pairs])
     values, along = tuple(y.detach() for y in ys), _zeros_for(found, us)
     return values if many else values[0], tuple(along) if many else along[0]
 
@@ -120,7 +122,7 @@ def hvp(func: Callable[..., Any], inputs: Any, v: Any) -> tuple[Any, Any]:
     pairs = [(g, w) for g, w in zip(_grad([y], xs, None, True), vs) if g is not None and g.requires_grad]
     found: Any = [None] * len(xs)
     if pairs:
-        found = reverse.gradients([g for g, _ in pairs], xs, [w for _, w in pairs])
+        found = passes.gradients([g for g, _ in pairs], xs, [w for _, w in pairs])
     products = _zeros_for(found, xs)
     return y.detach(), tuple(products) if several else products[0]
 
@@ -141,7 +143,7 @@ def jacobian(func: Callable[..., Any], inputs: Tensor) -> Tensor:
     if not y.requires_grad:
         return Tensor(backend.module_of(x.array).zeros((*y.shape, *x.shape), dtype=x.dtype))
     flat = y.reshape(-1)
-    rows = [_zeros_for(reverse.gradients([flat[i]], [x], retain_graph=True), [x])[0] for i in range(y.numel())]
+    rows = [_zeros_for(passes.gradients([flat[i]], [x], retain_graph=True), [x])[0] for i in range(y.numel())]
     return stack(rows).reshape(*y.shape, *x.shape)
 
 
@@ -219,8 +221,8 @@ class _Rerun:
         pairs = [(y, d) for y, d in zip(outs, g) if d is not None and y.requires_grad]
         targets = [args[i] for i in self.given] + self.captured
         wanted_targets = [t for t, n in zip(targets, need) if n]
-        found = reverse.differentiate([y for y, _ in pairs], [d for _, d in pairs], wanted_targets) if pairs else {}
-        arrived = [found.get(reverse.key_of(t)) if n else None for t, n in zip(targets, need)]
+        found = differentiate([y for y, _ in pairs], [d for _, d in pairs], wanted_targets) if pairs else {}
+        arrived = [found.get(key_of(t)) if n else None for t, n in zip(targets, need)]
         return [None if a is None else a.gradient for a in arrived]
 
 

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
-from tinygrad_edu import backend, reverse
+from tinygrad_edu import backend, passes
 from tinygrad_edu.methods.common import axis_of, binary, numpy_names
 from tinygrad_edu.ops import arithmetic, choice, shape
 from tinygrad_edu.tape import Variable
@@ -360,7 +360,7 @@ def grad(
     ys = [outputs] if isinstance(outputs, Variable) else list(outputs)
     xs = [inputs] if isinstance(inputs, Variable) else list(inputs)
     seeds = [grad_outputs] if isinstance(grad_outputs, Variable) or backend.is_array(grad_outputs) else grad_outputs
-    found = reverse.gradients(ys, xs, seeds, retain_graph, create_graph)
+    found = passes.gradients(ys, xs, seeds, retain_graph, create_graph)
     for i, g in enumerate(found):
         if g is None and not allow_unused:
             raise RuntimeError(f"grad: no output depends on input {i}; pass allow_unused=True to get None for it")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tinygrad_edu import backend, reverse
+from tinygrad_edu import backend, hooks, passes
 from tinygrad_edu.methods.changes import Changes
 from tinygrad_edu.methods.common import axis_of
 from tinygrad_edu.methods.conversions import Conversions
@@ -170,13 +170,13 @@ class Tensor(Named, Products, Reductions, Shapes, Picks, Conversions, Changes):
                 changed in place. Then no `.grad` has changed.
             ValueError, TypeError: `gradient` has another shape or dtype.
         """
-        reverse.backward(self, gradient, retain_graph, create_graph)
+        passes.backward(self, gradient, retain_graph, create_graph)
 
     def retain_grad(self) -> None:
         """Have backward fill `.grad` although this is no leaf."""
-        reverse.retain(self)
+        hooks.retain(self)
 
-    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> reverse.Handle:
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> hooks.Handle:
         """Let this tensor's gradient pass through `hook(gradient)` in every backward pass.
 
         What it returns, if not None, takes the gradient's place. It must not change its argument. Returns a handle;
@@ -188,7 +188,7 @@ class Tensor(Named, Products, Reductions, Shapes, Picks, Conversions, Changes):
         >>> x.grad
         tensor([20.])
         """
-        return reverse.register_hook(self, hook)
+        return hooks.register_hook(self, hook)
 
     def detach(self) -> Tensor:
         """The same memory without history; no gradient goes back through it."""

@@ -100,8 +100,8 @@ def _of(application: Application, options: Options, order: int) -> Finding | Non
 
 
 def _name(op: type[Op], i: int) -> str:
-    if op._variadic is not None and i >= len(op.inputs) - 1:
-        return f"{op._variadic}[{i - len(op.inputs) + 1}]"
+    if op.variadic is not None and i >= len(op.inputs) - 1:
+        return f"{op.variadic}[{i - len(op.inputs) + 1}]"
     return op.inputs[i]
 
 

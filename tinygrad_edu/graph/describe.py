@@ -8,6 +8,7 @@ from typing import Any
 
 from tinygrad_edu import backend, tape
 from tinygrad_edu.graph.record import Application
+from tinygrad_edu.plan import Branch
 from tinygrad_edu.tape import Op
 
 
@@ -31,8 +32,8 @@ def formula_of(op: Any) -> str:
 @cache
 def arguments_of(op: Any, count: int) -> tuple[str, ...]:
     """The names of the inputs of one application, those of `*xs` numbered."""
-    fixed = [name for name in op.inputs if name != op._variadic]
-    return (*fixed[:count], *(f"{op._variadic}{i}" for i in range(count - len(fixed))))
+    fixed = [name for name in op.inputs if name != op.variadic]
+    return (*fixed[:count], *(f"{op.variadic}{i}" for i in range(count - len(fixed))))
 
 
 def names_of(op: type[Op], application: Application) -> list[str]:
@@ -46,16 +47,12 @@ def address_of(array: Any) -> int:
     return int(interface["data"][0])
 
 
-def reads_of(record: tape.Record, plan: tape.Branch, application: Application) -> tuple[str, ...]:
+def reads_of(record: tape.Record, branch: Branch, application: Application) -> tuple[str, ...]:
     """The names of the saved arrays that a rule reads."""
-    names = names_of(record.op, application)
-    keep = record.plan.keep
+    names = [names_of(record.op, application)[place] for place in record.plan.keep]
     found: list[str] = []
-    for kind, what in plan.reads:
-        if kind == "kept" and what < len(keep):
-            found.append(names[keep[what]])
-        elif kind == "rest":
-            found += [names[place] for place in keep[slice(*what)]]
+    for place in branch.reads:
+        found += names[place] if isinstance(place, slice) else names[place : place + 1]
     return tuple(found)
 
 

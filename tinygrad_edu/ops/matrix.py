@@ -35,11 +35,11 @@ class Einsum(Op):
     def forward(*xs, equation):
         return module_of(xs[0]).einsum(equation, *xs, optimize=len(xs) > 1)
 
-    def dxs(g, position, shapes, xs, equation):
+    def dxs(g, position, xs, equation):
         """d of an input = d{out} with the other inputs, by the same letters"""
         terms, result = equation.split("->")
         letters = terms.split(",")
-        own, shape = letters[position], shapes[position]
+        own, shape = letters[position], xs[position].shape
         others = [i for i in range(len(letters)) if i != position]
         found = "".join(c for c in own if c in result or any(c in letters[i] for i in others))
         d = Einsum(

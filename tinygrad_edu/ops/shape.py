@@ -121,9 +121,10 @@ class Cat(Op):
     """{out} = the inputs, one behind the other along {axis}; adjoint of split"""
 
     promotes = True
+    saves = ("shapes",)
 
     def forward(*xs, axis):
-        return module_of(xs[0]).concatenate(xs, axis=axis)
+        return module_of(xs[0]).concatenate(xs, axis=axis), tuple(x.shape for x in xs)
 
     def dxs(g, position, shapes, axis):
         """d of each input = its part of d{out}"""

@@ -18,7 +18,8 @@ from tinygrad_edu.kernels import crew
 from tinygrad_edu.modes import thread
 from tinygrad_edu.parallel.blas import BlasThreads
 from tinygrad_edu.parallel.workers import Workers
-from tinygrad_edu.reverse import deliver, differentiate, seed_for
+from tinygrad_edu.passes import deliver, seed_for
+from tinygrad_edu.reverse import differentiate
 
 Gradients = dict[int, tuple[Any, Any]]  # id of a leaf -> the leaf, and an array
 
