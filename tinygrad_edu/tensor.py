@@ -10,6 +10,7 @@ from tinygrad_edu import backend, hooks, passes
 from tinygrad_edu.methods.changes import Changes
 from tinygrad_edu.methods.common import axis_of
 from tinygrad_edu.methods.conversions import Conversions
+from tinygrad_edu.methods.drawing import Drawn
 from tinygrad_edu.methods.names import Named
 from tinygrad_edu.methods.picks import Picks
 from tinygrad_edu.methods.products import Products
@@ -19,7 +20,7 @@ from tinygrad_edu.ops import shape
 from tinygrad_edu.tape import Record, Variable, wrap
 
 
-class Tensor(Named, Products, Reductions, Shapes, Picks, Conversions, Changes):
+class Tensor(Named, Products, Reductions, Shapes, Picks, Conversions, Changes, Drawn):
     """An array with a tape: ops on it are recorded, `backward()` walks them back and fills `.grad` of the leaves.
 
     Args:

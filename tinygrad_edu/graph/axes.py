@@ -177,8 +177,12 @@ def axes_of(record: Record) -> Axes:
             if number is not None and number not in axes.of:
                 axes.of[number] = [(factors.new(n),) for n in record.values[number].shape]
         shapes = [record.values[number].shape for number in application.outputs]
-        given = [axes.of[number] if number is not None else None for number in application.inputs]
-        found = rule_for(application)(factors, application, given, shapes)
+        unknown = [number is not None and record.values[number].kind == "unknown" for number in application.inputs]
+        given = [
+            None if number is None or lost else axes.of[number]
+            for number, lost in zip(application.inputs, unknown, strict=True)
+        ]
+        found = rule_for(application, any(unknown))(factors, application, given, shapes)
         for number, shape, dims in zip(application.outputs, shapes, found, strict=True):
             fits = dims is not None and [factors.length(axis) for axis in dims] == list(shape)
             axes.of[number] = dims if fits and dims is not None else [(factors.new(n),) for n in shape]

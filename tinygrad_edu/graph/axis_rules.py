@@ -26,9 +26,20 @@ class Factors(Protocol):
 Rule = Callable[[Factors, Application, list[Any], list[tuple[int, ...]]], list[Dims | None]]
 
 
-def rule_for(application: Application) -> Rule:
-    """The rule of an op; what takes `keepdim` shortens axes, and the rest is element-wise where its shapes allow it."""
-    return _reduce if "keepdim" in application.static else _RULES.get(application.op, _elementwise)
+def rule_for(application: Application, lacking: bool = False) -> Rule:
+    """The rule of an op; `lacking`: of one of its inputs nothing is known.
+
+    An op of the user's own is element-wise where its shapes allow it, or a reduction where it takes `keepdim`.
+    """
+    op = application.op
+    if op in SIZES_ONLY or (lacking and op not in ELEMENTWISE and op != "cat"):
+        return _sizes
+    return RULES.get(op, _reduce if "keepdim" in application.static else _elementwise)
+
+
+def _sizes(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
+    """Nothing is known of the axes but their lengths."""
+    return [None] * len(shapes)
 
 
 def _broadcast(f: Factors, given: list[Dims], rank: int) -> Dims:
@@ -152,10 +163,46 @@ def _unbind(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> 
     return [[*given[0][:at], *given[0][at + 1 :]] for _ in shapes]
 
 
-def _cut_along(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
+def _along(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
+    """The axis along which an op works is another one afterwards, and all others stay."""
     at = a.static["axis"] % len(shapes[0])
-    out = _broadcast(f, [[*d[:at], (f.new(1),), *d[at + 1 :]] for d in given if d is not None], len(shapes[0]))
-    return [[*out[:at], (f.new(shapes[0][at]),), *out[at + 1 :]]]
+    known = [d for d in given if d is not None and len(d) == len(shapes[0])]
+    fitting = [[axis if f.length(axis) == n else (f.new(1),) for axis, n in zip(d, shapes[0])] for d in known]
+    out = _broadcast(f, [[*d[:at], (f.new(1),), *d[at + 1 :]] for d in fitting], len(shapes[0]))
+    return [[*out[:at], (f.new(shapes[0][at]),), *out[at + 1 :]] for _ in shapes]
+
+
+def _first(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
+    """Every output has the axes of the first input where their lengths are the same, other ones where they are not."""
+    dims = given[0]
+    if any(len(dims) != len(shape) for shape in shapes):
+        return [None] * len(shapes)
+    return [[d if f.length(d) == n else (f.new(n),) for d, n in zip(dims, shape, strict=True)] for shape in shapes]
+
+
+def _second(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
+    return _first(f, a, given[1:], shapes)
+
+
+def _draws(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
+    return [[*given[0][:-1], (f.new(shapes[0][-1]),)]]
+
+
+def _sum_to(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
+    n = len(shapes[0])
+    return _first(f, a, [given[0][len(given[0]) - n :]], shapes)
+
+
+def _diagonal(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
+    n = len(given[0])
+    gone = {a.static["first"] % n, a.static["second"] % n}
+    return [[*(axis for i, axis in enumerate(given[0]) if i not in gone), (f.new(shapes[0][-1]),)]]
+
+
+def _put_diagonal(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
+    n = len(shapes[0])
+    rest, gone = iter(given[0][:-1]), {a.static["first"] % n, a.static["second"] % n}
+    return [[(f.new(shapes[0][i]),) if i in gone else next(rest) for i in range(n)]]
 
 
 def _get_item(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
@@ -166,6 +213,8 @@ def _get_item(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -
     if "..." not in index:
         index.append("...")
     dims: Dims = list(given[0])
+    if sum("array" in str(part) for part in index) > 1:  # together they pick single elements
+        return [None]
     out: Dims = []
     for part in index:
         if part is None:
@@ -199,7 +248,8 @@ def _einsum(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> 
     return [[known[letter] for letter in result]]
 
 
-_RULES: dict[str, Rule] = {
+# Which axes go where, by op. An op is in exactly one of these four, so that a new one is thought about.
+RULES: dict[str, Rule] = {
     "matmul": _matmul,
     "linear": _linear,
     "embedding": _embedding,
@@ -210,8 +260,32 @@ _RULES: dict[str, Rule] = {
     "transpose": _transpose,
     "reshape": _reshape,
     "expand": _expand,
+    "sum_to": _sum_to,
     "split": _split,
     "get_item": _get_item,
     "unbind": _unbind,
-    **dict.fromkeys(("cat", "narrow", "gather"), _cut_along),
+    "diagonal": _diagonal,
+    "put_diagonal": _put_diagonal,
+    "searchsorted": _second,
+    "multinomial": _draws,
+    **dict.fromkeys(("cat", "narrow", "widen", "gather", "scatter_add", "topk"), _along),
+    **dict.fromkeys(("pad", "crop", "isin", "scatter_extreme", "set_item"), _first),
+    **dict.fromkeys(("sort", "cummax", "cummin"), _first),
 }
+REDUCTIONS = frozenset(
+    ("sum", "mean", "amax", "amin", "any", "all", "log_sum_exp", "norm", "prod", "max", "min", "argmax", "argmin")
+)
+# fmt: off
+ELEMENTWISE = frozenset((
+    "where", "masked_fill", "cast", "equal", "not_equal", "less", "less_equal", "logical_not", "logical_and",
+    "logical_or", "add", "sub", "mul", "div", "neg", "pow", "pow_number", "exp", "log", "sqrt", "abs", "sign",
+    "maximum", "minimum", "rsqrt", "clamp", "floor", "trunc", "round", "remainder", "fmod", "floor_divide",
+    "tanh", "sigmoid", "erf", "relu", "silu", "softplus", "leaky_relu", "elu", "sin", "cos", "log1p", "expm1",
+    "exp2", "log2", "log10", "asin", "acos", "atan", "atan2", "hypot", "asinh", "acosh", "atanh", "bitwise_and",
+    "bitwise_or", "bitwise_xor", "bitwise_not", "left_shift", "right_shift", "alias", "detach", "clone",
+    "transfer", "flip", "roll", "softmax", "log_softmax", "gelu", "layer_norm", "rms_norm", "dropout", "cumsum",
+    "cumprod", "binary_cross_entropy",
+))
+# fmt: on
+# What comes out of these depends on the numbers, or on an index that is no axis of anything.
+SIZES_ONLY = frozenset(("nonzero", "unique", "bincount", "put_add"))

@@ -56,6 +56,27 @@ def reads_of(record: tape.Record, branch: Branch, application: Application) -> t
     return tuple(found)
 
 
+def kept_inputs(record: tape.Record) -> dict[int, Any]:
+    """What a record kept of its op's inputs, by their places: arrays, and numbers."""
+    first = 1 + len(record.op.saves)
+    pairs = zip(record.plan.keep, record.kept or (), strict=False)
+    return {place - first: kept for place, kept in pairs if place >= first}
+
+
+def kept_outputs(record: tape.Record) -> dict[int, Any]:
+    """The results that a record kept, by their places."""
+    if record.kept is None or not record.plan.keeps_out:
+        return {}
+    kept = record.kept[record.plan.keep.index(0)]
+    return dict(enumerate(kept)) if isinstance(kept, tuple) else {0: kept}
+
+
+def is_optional(op: type[Op], at: int) -> bool:
+    """Whether an op may be applied without this input."""
+    parameter = inspect.signature(op.forward).parameters[op.inputs[min(at, len(op.inputs) - 1)]]
+    return parameter.default is not inspect.Parameter.empty
+
+
 def axis_words(text: str, shape: tuple[int, ...], where: str) -> list[str | None]:
     """The names of axes in a text such as "B _ d", None for `_`. Raises ValueError where they are not one for each.
 

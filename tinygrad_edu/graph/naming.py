@@ -1,8 +1,8 @@
-"""One label for every value that a picture shows: the user's own name, the parameter's, the module's, or the op's."""
+"""One label for every value that a picture shows: a given name, the code's own, the parameter's, or the op's."""
 
 from __future__ import annotations
 
-from tinygrad_edu.graph.record import Record, Value
+from tinygrad_edu.graph.record import Name, Record, Value
 from tinygrad_edu.graph.steps import Steps
 
 _RANK = {"given": 0, "assigned": 1, "module": 2, "element": 3, "argument": 4, "array": 5}
@@ -19,7 +19,8 @@ def labels(steps: Steps) -> dict[int, str]:
     """
     record = steps.record
     sources = sorted({*steps.holder, *steps.pieces, *steps.uses_of(), *steps.pieces_of()})
-    groups = {number: _group(number, steps) for number in sources}
+    shared = _loops(record)
+    groups = {number: _group(number, steps, shared) for number in sources}
     merged: dict[Group, Group] = {}
 
     def leader(group: Group) -> Group:
@@ -47,20 +48,37 @@ def labels(steps: Steps) -> dict[int, str]:
     return found
 
 
-def _group(number: int, steps: Steps) -> Group:
+def _group(number: int, steps: Steps, shared: set[Group]) -> Group:
     """Where a value got its name, and the name."""
     record = steps.record
     value = record.values[number]
-    if value.path is not None:
-        return value.path, _symbol(value.path)
     found = []
     for alias, other in enumerate([number, *steps.same.get(number, [])]):
         for place, name in enumerate(record.values[other].names):
-            found.append((_RANK[name.how], alias > 0, name.depth, alias, place, name))
+            if value.path is None or (_RANK[name.how] < _RANK["module"] and _bound(name) not in shared):
+                found.append((_RANK[name.how], alias > 0, name.depth, alias, place, name))
     if found:
         name = min(found, key=lambda entry: entry[:-1])[-1]
         return name.scope, name.text
+    if value.path is not None:
+        return value.path, _symbol(value.path)
+    if value.gradient_of is not None and value.gradient_of < number:
+        return f"gradient {value.gradient_of}", "d" + _group(value.gradient_of, steps, shared)[1]
     return _fallback(value, record)
+
+
+def _loops(record: Record) -> set[Group]:
+    """Names that held several parameters one after the other, as in a loop over them: these tell none from the others."""
+    held: dict[Group, set[int]] = {}
+    for value in record.values:
+        for name in value.names if value.path is not None else ():
+            held.setdefault(_bound(name), set()).add(value.id)
+    return {group for group, values in held.items() if len(values) > 1}
+
+
+def _bound(name: Name) -> Group:
+    """The run of a module in which a name was bound, and the name."""
+    return name.scope[0], name.text
 
 
 def _fallback(value: Value, record: Record) -> Group:
@@ -69,6 +87,8 @@ def _fallback(value: Value, record: Record) -> Group:
         made_by = record.forward[value.made_by]
         several = len(made_by.outputs) > 1
         return made_by.call, f"{made_by.op}[{value.output}]" if several else made_by.op.removesuffix("_number")
+    if value.kind == "unknown":
+        return f"leaf {value.id}", "?"
     text = "constant"
     shown = value.shown.numbers[0] if value.shown and len(value.shape) == 1 else []
     if value.kind in ("number", "input"):

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from tinygrad_edu import backend, tape
 from tinygrad_edu.graph.axes import axes_of
 from tinygrad_edu.graph.called import Called
@@ -27,6 +29,9 @@ from tinygrad_edu.nn.parameter import Buffer, Parameter
 from tinygrad_edu.tape import Op, Variable
 
 _COPIES = {"clone", "cast", "transfer"}  # ops that arrange nothing anew but are no views either
+
+
+UNKNOWN: Any = object()  # stands for an input of an op of which the tape kept nothing
 
 
 class Recorder(Called):
@@ -53,6 +58,8 @@ class Recorder(Called):
         self.reading: dict[int, int] = {}  # id of an array -> the last Application whose first input it was
         self.orders: dict[int, int] = {}  # by Value: how often what it holds has been differentiated, where not 0
         self.order = 0  # of what runs now
+        self.hollow: set[int] = set()  # ids of arrays that stand for values whose numbers are not known
+        self.learning: set[int] | None = None  # ids of the leaves that are parameters, None where all may be
 
     def finish(self) -> None:
         """Put down what only the whole of the run tells."""
@@ -79,6 +86,8 @@ class Recorder(Called):
         """The number of the Value that an op's input is, a new one where it was not seen before."""
         if x is None:
             return None
+        if x is UNKNOWN:
+            return self._new(Value(0, (), "", "unknown"))
         array = x.array if isinstance(x, Variable) else x
         if not backend.is_array(array):
             return self._new(Value(0, (), type(array).__name__, "number", number=float(array)))
@@ -116,12 +125,20 @@ class Recorder(Called):
         wanted = isinstance(x, Variable) and x.requires_grad
         if kind == "tensor" and isinstance(x, Variable) and x.record is not None:
             kind = "earlier"
+        if kind == "tensor" and wanted and self.learning is not None and id(x) not in self.learning:
+            kind = "input"
         value = Value(0, tuple(array.shape), dtype_of(array.dtype), kind, gradient=wanted, path=path)
         if not self.backward:
             value.shown = integers(array)
             if kind == "tensor" and not wanted and array.size == 1:
                 value.only = float(array.item())
         return self._new(value, array)
+
+    def unseen(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        """An array that stands for a value of which shape and dtype are known; it takes no memory."""
+        array = np.broadcast_to(np.zeros((), dtype), shape)
+        self.hollow.add(id(array))
+        return array
 
     def _new(self, value: Value, array: Any = None) -> int:
         value.id = len(self.record.values)
@@ -189,7 +206,7 @@ class Recorder(Called):
             return known
         value = Value(0, tuple(y.array.shape), dtype_of(y.array.dtype), "op", application.id, index, y.requires_grad)
         number = self._new(value, y.array)
-        if not self.backward:
+        if not self.backward and id(y.array) not in self.hollow:
             self._look(number, look(y.array))
         return number
 
