@@ -26,6 +26,8 @@ FLOORS = [
     "utils",
     "autograd",
     "watching",
+    "linalg",
+    "mirrored",
     "functional",
     "compat",
     "creation",

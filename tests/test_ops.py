@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tests.lines as lines
 import tests.properties as p
 import tinygrad_edu as tg
 from tinygrad_edu import kernels
@@ -269,11 +270,11 @@ PLAIN = [
     ),
     C("binary_cross_entropy_with_logits", bce, lambda z, y: np.log(1 + np.exp(z)) - z * y, ((3, 4), (3, 4)), 0.1, 0.9),
     C("mse_loss", F.mse_loss, lambda x, y: ((x - y) ** 2).mean(), ((3, 4), (3, 4))),
-    C("l1_loss", lambda x, y: F.l1_loss(x, y, "sum"), lambda x, y: np.abs(x - y).sum(), ((3, 4), (3, 4))),
-    C("smooth_l1_loss", lambda x, y: F.smooth_l1_loss(x, y, "none"), smooth_l1, ((3, 4), (3, 4))),
+    C("l1_loss", lambda x, y: F.l1_loss(x, y, reduction="sum"), lambda x, y: np.abs(x - y).sum(), ((3, 4), (3, 4))),
+    C("smooth_l1_loss", lambda x, y: F.smooth_l1_loss(x, y, reduction="none"), smooth_l1, ((3, 4), (3, 4))),
     C(
         "kl_div",
-        lambda x, y: F.kl_div(x, y, "sum"),
+        lambda x, y: F.kl_div(x, y, reduction="sum"),
         lambda x, y: (y * (np.log(y) - x)).sum(),
         ((3, 4), (3, 4)),
         0.1,
@@ -384,6 +385,7 @@ ROUGH = [
     C("argmax of all", lambda x: x.argmax(), lambda x: x.argmax(), ((3, 4),), smooth=False),
     C("detach", lambda x: x.detach(), lambda x: x, ((3, 4),), smooth=False),
 ]
+PLAIN, FUSED, ROUGH = PLAIN + lines.PLAIN, FUSED + lines.FUSED, ROUGH + lines.ROUGH
 EVERY = PLAIN + FUSED + ROUGH
 # What names lengths, masks or places of its own, and so cannot be given other shapes; unbind of nothing has no output.
 FIXED = {
@@ -412,6 +414,7 @@ FIXED = {
         "item",
     ),
     *("rms_norm", "rms_norm, bare", "cross_entropy", "cross_entropy, smoothed mean", "nll_loss", "embedding", "set"),
+    *lines.FIXED,
     *("attention, causal", "attention, mask", "attention, mask and causal", "attention, one head", "reshape"),
 }
 
@@ -478,7 +481,7 @@ def test_definitions_use_no_kernel() -> None:
     fused = {name for name in p.all_ops() if registry[name].definition is not None}
     assert fused == {
         "softmax", "log_softmax", "gelu", "linear", "embedding", "layer_norm", "rms_norm", "cross_entropy", "prod",
-        "scaled_dot_product_attention",
+        "cumprod", "scaled_dot_product_attention",
     }  # fmt: skip
     with tg.definitions():
         assert not p.ops_run_by(FUSED) & fused

@@ -214,8 +214,8 @@ _CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2}
 
 
 def quiet(array: Array) -> AbstractContextManager[Any]:
-    """A block in which the logarithm of 0 is −∞ without a warning; CuPy never warns."""
-    return np.errstate(divide="ignore") if module_of(array) is np else nullcontext()
+    """A block in which 1/0 is ∞ and 0/0 is NaN without a warning; CuPy never warns."""
+    return np.errstate(all="ignore") if module_of(array) is np else nullcontext()
 
 
 def accumulate(total: Array, more: Array, owned: bool) -> Array:
@@ -285,10 +285,25 @@ def names_twice(array: Array, index: Any) -> bool:
 
 def add_along(target: Array, index: Array, values: Array, axis: int) -> None:
     """target[..., index[..., i, ...], ...] += values[..., i, ...] along `axis`."""
+    add_at(target, _grid(target, index, axis), values)
+
+
+def change_along(target: Array, index: Array, values: Array, axis: int, by: str) -> None:
+    """target[..., index[..., i, ...], ...] becomes the "maximum" or "minimum" of itself and of values[..., i, ...]."""
+    place = _grid(target, index, axis)
+    if isinstance(target, np.ndarray):
+        getattr(np, by).at(target, place, values)
+    else:
+        import cupyx
+
+        {"maximum": cupyx.scatter_max, "minimum": cupyx.scatter_min}[by](target, place, values)
+
+
+def _grid(target: Array, index: Array, axis: int) -> tuple[Array, ...]:
     xp = module_of(target)
     grid = [xp.arange(n).reshape((1,) * i + (n,) + (1,) * (index.ndim - i - 1)) for i, n in enumerate(index.shape)]
     grid[axis] = index
-    add_at(target, tuple(grid), values)
+    return tuple(grid)
 
 
 def check_ids(ids: Array, count: int, what: str) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from tinygrad_edu import backend, random
 from tinygrad_edu.methods.common import integers
+from tinygrad_edu.ops import search
 from tinygrad_edu.tape import wrap
 from tinygrad_edu.tensor import Tensor
 
@@ -291,22 +292,12 @@ def multinomial(
     >>> multinomial(tensor([0.0, 3.0]), 2, replacement=True)
     tensor([1, 1])
     """
-    weights = np.asarray(backend.to_device(input.array, "cpu"), np.float64)
-    if weights.ndim not in (1, 2) or not weights.size:
-        raise ValueError(f"multinomial: input must be [V] or [N, V] with V at least 1, got shape {weights.shape}")
-    rows = np.atleast_2d(weights)
-    if not np.isfinite(rows).all() or (rows < 0).any() or not rows.sum(axis=1).all():
+    rows = np.atleast_2d(backend.to_device(input.array, "cpu"))
+    if input.array.ndim not in (1, 2) or not rows.size:
+        raise ValueError(f"multinomial: input must be [V] or [N, V] with V at least 1, got shape {input.array.shape}")
+    if not np.isfinite(rows).all() or (rows < 0).any() or not rows.any(axis=1).all():
         raise ValueError("multinomial: weights must be finite, not negative, and above 0 somewhere in every row")
     if not replacement and num_samples > (rows > 0).sum(axis=1).min():
         raise ValueError(f"multinomial: {num_samples} different indices, but a row has fewer weights above 0")
-    r = (generator or random.current()).numpy()
-    if replacement:
-        edges = rows.cumsum(axis=1)
-        points = r.random((len(rows), num_samples)) * edges[:, -1:]
-        found = np.stack([np.searchsorted(e, p, side="right") for e, p in zip(edges, points)])
-        found = np.minimum(found, (rows > 0).cumsum(axis=1).argmax(axis=1)[:, None])  # rounding at the very end
-    else:  # the largest of weight-scaled exponential races come first: draws one after the other, all at once
-        with np.errstate(divide="ignore"):
-            race = np.log(rows) - np.log(r.standard_exponential(rows.shape))
-        found = np.argsort(-race, axis=1, kind="stable")[:, :num_samples]
-    return _made(found if weights.ndim == 2 else found[0], backend.int64, input.device, False)
+    key = (generator or random.current()).key()
+    return search.Multinomial(input, count=num_samples, replacement=replacement, key=key)

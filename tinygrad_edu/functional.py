@@ -1,20 +1,15 @@
-"""Functions at the top of the package: differentiation, and ops as functions under PyTorch's names."""
+"""Functions at the top of the package that are no methods: of several tensors, and `grad`."""
 
 from __future__ import annotations
 
-import builtins
-import functools
-from collections.abc import Callable, Sequence
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from collections.abc import Sequence
+from typing import Any, cast
 
 from tinygrad_edu import backend, passes
-from tinygrad_edu.methods.common import axis_of, binary, numpy_names
-from tinygrad_edu.ops import arithmetic, choice, shape
+from tinygrad_edu.methods.common import axis_of, numpy_names
+from tinygrad_edu.ops import choice, shape
 from tinygrad_edu.tape import Variable
 from tinygrad_edu.tensor import Tensor
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 @numpy_names
@@ -38,6 +33,11 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> Tensor:
 
 
 concat = concatenate = cat
+
+
+def column_stack(tensors: Sequence[Any]) -> Tensor:
+    """The tensors side by side, vectors as one column each."""
+    return cat([t.reshape(-1, 1) if t.ndim < 2 else t for t in map(_tensor, tensors)], dim=1)
 
 
 @numpy_names
@@ -68,20 +68,10 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     """
     mask = condition if isinstance(condition, Variable) else Tensor(condition)
     if input is None and other is None:
-        return tuple(Tensor(at) for at in mask.array.nonzero())
+        return cast(Tensor, mask).nonzero(as_tuple=True)
     if mask.array.dtype.kind != "b":
         raise TypeError(f"where: condition must be boolean, got {mask.array.dtype}; compare something (x != 0)")
     return choice.Where(mask, input, other)
-
-
-def maximum(input: Any, other: Any) -> Tensor:
-    """The larger of both, element by element; equal ones share the gradient in halves."""
-    return binary(arithmetic.Maximum, input, other)
-
-
-def minimum(input: Any, other: Any) -> Tensor:
-    """The smaller of both, element by element; equal ones share the gradient in halves."""
-    return binary(arithmetic.Minimum, input, other)
 
 
 def is_tensor(obj: object) -> bool:
@@ -89,29 +79,25 @@ def is_tensor(obj: object) -> bool:
     return isinstance(obj, Tensor)
 
 
-def reshape(input: Any, shape: Sequence[int]) -> Tensor:
-    """The elements row by row in another shape; one length may be −1."""
-    return _tensor(input).reshape(shape)
+def atleast_1d(*tensors: Any) -> Any:
+    """The tensor, or each, with at least one axis."""
+    found = tuple(t if t.ndim else t.reshape(1) for t in map(_tensor, _unpacked(tensors)))
+    return found if len(tensors) > 1 or isinstance(tensors[0], tuple | list) else found[0]
 
 
-def permute(input: Any, dims: Sequence[int]) -> Tensor:
-    """The axes in another order."""
-    return _tensor(input).permute(dims)
+def block_diag(*tensors: Any) -> Tensor:
+    """The matrices, one below and beside the other, 0 elsewhere."""
+    parts = [t.reshape(1, -1) if t.ndim < 2 else t for t in map(_tensor, tensors)]
+    width = sum(t.shape[1] for t in parts)
+    begins = [sum(t.shape[1] for t in parts[:i]) for i in range(len(parts))]
+    wide = [shape.Widen(t, axis=1, start=begin, length=width) for t, begin in zip(parts, begins)]
+    return cat(wide, dim=0)
 
 
-def flip(input: Any, dims: Sequence[int]) -> Tensor:
-    """From back to front along `dims`."""
-    return _tensor(input).flip(dims)
-
-
-def tile(input: Any, dims: Sequence[int]) -> Tensor:
-    """The whole, so many times along each axis; where there are fewer numbers than axes, the first axes stay."""
-    return _tensor(input).tile(dims)
-
-
-def broadcast_to(input: Any, shape: Sequence[int]) -> Tensor:
-    """Axes of 1 copied up to a length, new ones in front. No memory is used."""
-    return _tensor(input).expand(shape)
+def cartesian_prod(*tensors: Any) -> Tensor:
+    """Every choice of an element from each vector, as a row."""
+    grids = meshgrid(*tensors)
+    return grids[0].reshape(-1) if len(grids) == 1 else stack([g.reshape(-1) for g in grids], dim=1)
 
 
 def split(tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
@@ -129,19 +115,26 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """
     if indexing not in ("ij", "xy"):
         raise ValueError(f"meshgrid: indexing is 'ij' or 'xy', not {indexing!r}")
-    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
-    vectors = [_tensor(v).reshape(-1) for v in given]
+    vectors = [_tensor(v).reshape(-1) for v in _unpacked(tensors)]
     lengths = tuple(v.shape[0] for v in vectors)
     grids = [v.reshape((1,) * i + (-1,) + (1,) * (len(vectors) - i - 1)).expand(lengths) for i, v in enumerate(vectors)]
     return tuple(g.transpose(0, 1) if indexing == "xy" and len(grids) > 1 else g for g in grids)
 
 
 def var_mean(
-    input: Any, dim: Any = None, correction: int = 1, keepdim: bool = False, unbiased: bool | None = None
+    input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
 ) -> tuple[Tensor, Tensor]:
-    """(variance, mean) along `dim`."""
+    """(variance, mean) along `dim`; see `Tensor.var`."""
     x = _tensor(input)
-    return x.var(dim, correction, keepdim, unbiased), x.mean(dim, keepdim)
+    return x.var(dim, unbiased, keepdim, correction=correction), x.mean(None if isinstance(dim, bool) else dim, keepdim)
+
+
+def std_mean(
+    input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
+) -> tuple[Tensor, Tensor]:
+    """(standard deviation, mean) along `dim`; see `Tensor.std`."""
+    x = _tensor(input)
+    return x.std(dim, unbiased, keepdim, correction=correction), x.mean(None if isinstance(dim, bool) else dim, keepdim)
 
 
 def hstack(tensors: Sequence[Any]) -> Tensor:
@@ -163,172 +156,18 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
 
 
 def _broadcast_shape(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
-    longest = builtins.max((len(s) for s in shapes), default=0)
+    longest = max((len(s) for s in shapes), default=0)
     padded = [(1,) * (longest - len(s)) + s for s in shapes]
     return tuple(next((n for n in ns if n != 1), 1) for ns in zip(*padded))
 
 
+def _unpacked(tensors: tuple[Any, ...]) -> Sequence[Any]:
+    """Tensors given one by one, or as one sequence."""
+    return tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
+
+
 def _tensor(x: Any) -> Tensor:
     return x if isinstance(x, Tensor) else Tensor(x)
-
-
-def _function(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """A method as a function, whose first argument may also be an array or a number."""
-
-    @functools.wraps(method)
-    def function(input: Any, *args: P.args, **kwargs: P.kwargs) -> R:
-        return method(input if isinstance(input, Tensor) else Tensor(input), *args, **kwargs)
-
-    function.__qualname__ = method.__name__
-    return cast(Callable[Concatenate[Any, P], R], function)
-
-
-# What PyTorch has both as a method and as a function is written once, as the method; its docstring holds for both.
-abs = _function(Tensor.abs)
-absolute = _function(Tensor.absolute)
-add = _function(Tensor.add)
-addcdiv = _function(Tensor.addcdiv)
-addcmul = _function(Tensor.addcmul)
-addmm = _function(Tensor.addmm)
-all = _function(Tensor.all)
-allclose = _function(Tensor.allclose)
-amax = _function(Tensor.amax)
-amin = _function(Tensor.amin)
-aminmax = _function(Tensor.aminmax)
-any = _function(Tensor.any)
-argmax = _function(Tensor.argmax)
-argmin = _function(Tensor.argmin)
-argsort = _function(Tensor.argsort)
-argwhere = _function(Tensor.argwhere)
-baddbmm = _function(Tensor.baddbmm)
-bincount = _function(Tensor.bincount)
-bitwise_and = _function(Tensor.bitwise_and)
-bitwise_not = _function(Tensor.bitwise_not)
-bitwise_or = _function(Tensor.bitwise_or)
-bitwise_xor = _function(Tensor.bitwise_xor)
-bmm = _function(Tensor.bmm)
-ceil = _function(Tensor.ceil)
-chunk = _function(Tensor.chunk)
-clamp = _function(Tensor.clamp)
-clamp_max = _function(Tensor.clamp_max)
-clamp_min = _function(Tensor.clamp_min)
-clip = _function(Tensor.clip)
-clone = _function(Tensor.clone)
-cos = _function(Tensor.cos)
-cosh = _function(Tensor.cosh)
-count_nonzero = _function(Tensor.count_nonzero)
-cumsum = _function(Tensor.cumsum)
-detach = _function(Tensor.detach)
-diag = _function(Tensor.diag)
-diagonal = _function(Tensor.diagonal)
-div = _function(Tensor.div)
-divide = _function(Tensor.divide)
-dot = _function(Tensor.dot)
-eq = _function(Tensor.eq)
-equal = _function(Tensor.equal)
-erf = _function(Tensor.erf)
-exp = _function(Tensor.exp)
-exp2 = _function(Tensor.exp2)
-expm1 = _function(Tensor.expm1)
-flatten = _function(Tensor.flatten)
-floor = _function(Tensor.floor)
-floor_divide = _function(Tensor.floor_divide)
-gather = _function(Tensor.gather)
-ge = _function(Tensor.ge)
-greater = _function(Tensor.greater)
-greater_equal = _function(Tensor.greater_equal)
-gt = _function(Tensor.gt)
-index_add = _function(Tensor.index_add)
-index_fill = _function(Tensor.index_fill)
-index_select = _function(Tensor.index_select)
-is_floating_point = _function(Tensor.is_floating_point)
-is_nonzero = _function(Tensor.is_nonzero)
-isclose = _function(Tensor.isclose)
-isfinite = _function(Tensor.isfinite)
-isinf = _function(Tensor.isinf)
-isnan = _function(Tensor.isnan)
-le = _function(Tensor.le)
-lerp = _function(Tensor.lerp)
-less = _function(Tensor.less)
-less_equal = _function(Tensor.less_equal)
-log = _function(Tensor.log)
-log10 = _function(Tensor.log10)
-log1p = _function(Tensor.log1p)
-log2 = _function(Tensor.log2)
-log_softmax = _function(Tensor.log_softmax)
-logaddexp = _function(Tensor.logaddexp)
-logical_and = _function(Tensor.logical_and)
-logical_not = _function(Tensor.logical_not)
-logical_or = _function(Tensor.logical_or)
-logical_xor = _function(Tensor.logical_xor)
-logit = _function(Tensor.logit)
-logsumexp = _function(Tensor.logsumexp)
-lt = _function(Tensor.lt)
-masked_fill = _function(Tensor.masked_fill)
-masked_select = _function(Tensor.masked_select)
-max = _function(Tensor.max)
-mean = _function(Tensor.mean)
-median = _function(Tensor.median)
-min = _function(Tensor.min)
-mm = _function(Tensor.mm)
-moveaxis = _function(Tensor.moveaxis)
-movedim = _function(Tensor.movedim)
-mul = _function(Tensor.mul)
-multiply = _function(Tensor.multiply)
-mv = _function(Tensor.mv)
-nan_to_num = _function(Tensor.nan_to_num)
-narrow = _function(Tensor.narrow)
-ne = _function(Tensor.ne)
-neg = _function(Tensor.neg)
-negative = _function(Tensor.negative)
-nonzero = _function(Tensor.nonzero)
-norm = _function(Tensor.norm)
-not_equal = _function(Tensor.not_equal)
-numel = _function(Tensor.numel)
-pow = _function(Tensor.pow)
-prod = _function(Tensor.prod)
-ravel = _function(Tensor.ravel)
-reciprocal = _function(Tensor.reciprocal)
-relu = _function(Tensor.relu)
-remainder = _function(Tensor.remainder)
-repeat_interleave = _function(Tensor.repeat_interleave)
-roll = _function(Tensor.roll)
-round = _function(Tensor.round)
-rsqrt = _function(Tensor.rsqrt)
-scatter = _function(Tensor.scatter)
-scatter_add = _function(Tensor.scatter_add)
-select = _function(Tensor.select)
-sigmoid = _function(Tensor.sigmoid)
-sign = _function(Tensor.sign)
-sin = _function(Tensor.sin)
-sinh = _function(Tensor.sinh)
-softmax = _function(Tensor.softmax)
-sort = _function(Tensor.sort)
-sqrt = _function(Tensor.sqrt)
-square = _function(Tensor.square)
-squeeze = _function(Tensor.squeeze)
-std = _function(Tensor.std)
-sub = _function(Tensor.sub)
-subtract = _function(Tensor.subtract)
-sum = _function(Tensor.sum)
-swapaxes = _function(Tensor.swapaxes)
-swapdims = _function(Tensor.swapdims)
-t = _function(Tensor.t)
-take = _function(Tensor.take)
-tan = _function(Tensor.tan)
-tanh = _function(Tensor.tanh)
-topk = _function(Tensor.topk)
-trace = _function(Tensor.trace)
-transpose = _function(Tensor.transpose)
-tril = _function(Tensor.tril)
-triu = _function(Tensor.triu)
-true_divide = _function(Tensor.true_divide)
-trunc = _function(Tensor.trunc)
-unbind = _function(Tensor.unbind)
-unflatten = _function(Tensor.unflatten)
-unique = _function(Tensor.unique)
-unsqueeze = _function(Tensor.unsqueeze)
-var = _function(Tensor.var)
 
 
 def grad(

@@ -51,7 +51,7 @@ class Generator:
 
     def numpy(self) -> np.random.Generator:
         """NumPy's generator for one draw (of any size), independent of all other draws."""
-        return np.random.Generator(np.random.Philox(key=np.array(self.key(), dtype=np.uint64)))
+        return _philox(self.key())
 
     def get_state(self) -> dict[str, int]:
         """{"seed", "count"}: all there is to know."""
@@ -74,6 +74,25 @@ def manual_seed(seed: int) -> Generator:
 def current() -> Generator:
     """The stream that draws without a generator of their own come from in this thread."""
     return thread.mode.generator or default_generator
+
+
+def _philox(key: tuple[int, int]) -> np.random.Generator:
+    return np.random.Generator(np.random.Philox(key=np.array(key, dtype=np.uint64)))
+
+
+def indices(weights: np.ndarray, count: int, replacement: bool, key: tuple[int, int]) -> np.ndarray:
+    """`count` indices for each row of `weights` [..., V], drawn in proportion to them: [..., count]."""
+    rows, r = weights.astype(np.float64).reshape(-1, weights.shape[-1]), _philox(key)
+    if replacement:
+        edges = rows.cumsum(axis=1)
+        points = r.random((len(rows), count)) * edges[:, -1:]
+        found = np.stack([np.searchsorted(e, p, side="right") for e, p in zip(edges, points)])
+        found = np.minimum(found, (rows > 0).cumsum(axis=1).argmax(axis=1)[:, None])  # rounding at the very end
+    else:  # the largest of weight-scaled exponential races come first: draws one after the other, all at once
+        with np.errstate(divide="ignore"):
+            race = np.log(rows) - np.log(r.standard_exponential(rows.shape))
+        found = np.argsort(-race, axis=1, kind="stable")[:, :count]
+    return found.reshape(*weights.shape[:-1], count)
 
 
 def keep_mask(like: Any, p: float, key: tuple[int, int], first_sample: int) -> Any:

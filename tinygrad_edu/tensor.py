@@ -12,15 +12,18 @@ from tinygrad_edu.methods.common import axis_of
 from tinygrad_edu.methods.conversions import Conversions
 from tinygrad_edu.methods.drawing import Drawn
 from tinygrad_edu.methods.names import Named
+from tinygrad_edu.methods.orders import Orders
 from tinygrad_edu.methods.picks import Picks
 from tinygrad_edu.methods.products import Products
 from tinygrad_edu.methods.reductions import Reductions
+from tinygrad_edu.methods.searches import Searches
 from tinygrad_edu.methods.shapes import Shapes
+from tinygrad_edu.methods.twins import Twins
 from tinygrad_edu.ops import shape
 from tinygrad_edu.tape import Record, Variable, wrap
 
 
-class Tensor(Named, Products, Reductions, Shapes, Picks, Conversions, Changes, Drawn):
+class Tensor(Named, Products, Reductions, Orders, Shapes, Picks, Searches, Conversions, Twins, Changes, Drawn):
     """An array with a tape: ops on it are recorded, `backward()` walks them back and fills `.grad` of the leaves.
 
     Args:

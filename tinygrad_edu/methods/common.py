@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from tinygrad_edu import backend
+from tinygrad_edu.ops import shape
 from tinygrad_edu.tape import Op, Variable, wrap
 
 Dims = int | Sequence[int] | None
@@ -19,6 +20,13 @@ class ValuesIndices(NamedTuple):
 
     values: Any
     indices: Any
+
+
+class MinMax(NamedTuple):
+    """What `aminmax` finds: the smallest and the largest."""
+
+    min: Any
+    max: Any
 
 
 def numpy_names(function: Callable[P, R]) -> Callable[P, R]:
@@ -43,7 +51,7 @@ def operand(x: Any, like: Variable) -> Any:
     return wrap(like.result, backend.new_array(x, device=backend.device_of(like.array)))
 
 
-def binary(op: type[Op], x: Any, y: Any) -> Any:
+def binary(op: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
     """The op on operands that broadcast; a failure to do so names both shapes."""
     try:
         return op(x, y)
@@ -52,8 +60,8 @@ def binary(op: type[Op], x: Any, y: Any) -> Any:
         if not any(word in str(error) for word in ("broadcast", "dimension", "shape")):
             raise
         raise ValueError(
-            f"{op.name}: shapes {shapes[0]} and {shapes[1]} do not broadcast: counted from the end, lengths must be "
-            f"equal or 1"
+            f"{getattr(op, 'name', op.__name__)}: shapes {shapes[0]} and {shapes[1]} do not broadcast: counted from "
+            f"the end, lengths must be equal or 1"
         ) from None
 
 
@@ -67,9 +75,20 @@ def axis_of(x: Variable, dim: Any, what: str, extra: int = 0) -> int:
     return int(dim) % n
 
 
+def with_axis(x: Variable) -> Any:
+    """`x`, as a vector of one element where it has no axes: so dim 0 and −1 exist for every tensor."""
+    return x if x.array.ndim else shape.Reshape(x, shape=(1,))
+
+
+def along(op: type[Op], x: Variable, dim: int | None, what: str) -> Any:
+    """An op along one axis that keeps the shape."""
+    y = op(with_axis(x), axis=axis_of(with_axis(x), dim, what))
+    return y if x.array.ndim else shape.Reshape(y, shape=())
+
+
 def axes_of(x: Variable, dim: Dims, what: str) -> tuple[int, ...]:
-    """The axes that `dim` names, in order; all where it is None."""
-    if dim is None:
+    """The axes that `dim` names, in order; all where it is None, none of a tensor of no axes."""
+    if dim is None or (not x.array.ndim and dim in (0, -1)):
         return tuple(range(x.array.ndim))
     axes = tuple(axis_of(x, d, what) for d in (dim if isinstance(dim, tuple | list) else (dim,)))
     if len(set(axes)) != len(axes):
@@ -91,8 +110,9 @@ def some_elements(x: Variable, axes: tuple[int, ...], what: str) -> None:
         raise ValueError(f"{what}: nothing is the result of no elements; the shape is {x.array.shape}")
 
 
-def integers(values: tuple[Any, ...]) -> tuple[int, ...]:
-    """Integers given one by one, or as one sequence."""
+def integers(values: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
+    """Integers given one by one, as one sequence, or by name instead."""
+    values = values if named is None else (named,)
     if len(values) == 1 and isinstance(values[0], tuple | list):
         values = tuple(values[0])
     return tuple(int(v.__index__()) for v in values)

@@ -1,4 +1,4 @@
-"""Methods that treat every element by itself: operators, comparisons, functions of one number."""
+"""Methods that treat every element by itself: operators, comparisons, choices."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 from tinygrad_edu import backend
 from tinygrad_edu.methods.common import binary, check_broadcast, operand
 from tinygrad_edu.methods.products import matmul
-from tinygrad_edu.ops import arithmetic, choice, curve
-from tinygrad_edu.tape import Variable, wrap
+from tinygrad_edu.ops import angle, arithmetic, bits, choice
+from tinygrad_edu.tape import Variable
 
 if TYPE_CHECKING:
     from tinygrad_edu.tensor import Tensor
 
 
 class Elementwise(Variable, result=False):
-    """Operators and functions of Tensor that work element by element; operands broadcast and promote as in PyTorch."""
+    """Operators of Tensor that work element by element; operands broadcast and promote as in PyTorch."""
 
     __slots__ = ()
 
@@ -109,32 +109,36 @@ class Elementwise(Variable, result=False):
     __hash__ = object.__hash__  # a tensor is itself, whatever its values
 
     def __invert__(self) -> Tensor:
-        if self.array.dtype.kind != "b":
-            raise TypeError(f"~: only boolean tensors are inverted, this one is {self.array.dtype}")
-        return choice.LogicalNot(self)
+        if self.array.dtype.kind == "f":
+            raise TypeError(f"~: only booleans and integers have bits to turn, this tensor is {self.array.dtype}")
+        return choice.LogicalNot(self) if self.array.dtype.kind == "b" else bits.BitwiseNot(self)
 
     def __and__(self, other: Any) -> Tensor:
-        return self._logic(choice.LogicalAnd, other, "&")
+        return self._bitwise(choice.LogicalAnd, bits.BitwiseAnd, other, "&")
 
     def __or__(self, other: Any) -> Tensor:
-        return self._logic(choice.LogicalOr, other, "|")
+        return self._bitwise(choice.LogicalOr, bits.BitwiseOr, other, "|")
 
     def __xor__(self, other: Any) -> Tensor:
-        return self._logic(choice.NotEqual, other, "^")
+        return self._bitwise(choice.NotEqual, bits.BitwiseXor, other, "^")
 
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
 
-    def _logic(self, op: Any, other: Any, what: str) -> Tensor:
-        other = operand(other, self)
-        kinds = self.array.dtype.kind + other.array.dtype.kind
-        if kinds == "bb":
-            return binary(op, self, other)
+    def __lshift__(self, other: Any) -> Tensor:
+        return self._bitwise(bits.LeftShift, bits.LeftShift, other, "<<")
+
+    def __rshift__(self, other: Any) -> Tensor:
+        return self._bitwise(bits.RightShift, bits.RightShift, other, ">>")
+
+    def _bitwise(self, of_booleans: Any, of_integers: Any, other: Any, what: str) -> Tensor:
+        given = operand(other, self)
+        kinds = self.array.dtype.kind + given.array.dtype.kind
         if "f" in kinds:
             raise TypeError(
-                f"{what}: both sides must be boolean or integer, got {self.array.dtype} and {other.array.dtype}"
+                f"{what}: both sides must be boolean or integer, got {self.array.dtype} and {given.array.dtype}"
             )
-        a, b = self.array, other.array
-        return wrap(self.result, a & b if what == "&" else a | b if what == "|" else a ^ b)  # bit by bit
+        number = type(other) is int  # takes this tensor's dtype, as it is no Tensor
+        return binary(of_booleans if kinds == "bb" else of_integers, self, other if number else given)
 
     # The same by name
 
@@ -150,9 +154,36 @@ class Elementwise(Variable, result=False):
         """x ⊙ other."""
         return self * other
 
-    def div(self, other: Any) -> Tensor:
-        """x / other."""
-        return self / other
+    def div(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """x / other; with `rounding_mode` "trunc" without the digits behind the point, with "floor" rounded down."""
+        if rounding_mode not in (None, "trunc", "floor"):
+            raise ValueError(f"div: rounding_mode is None, 'trunc' or 'floor', not {rounding_mode!r}")
+        if rounding_mode == "floor":
+            return self // other
+        if rounding_mode is None:
+            return self / other
+        multiple = self - self.fmod(other)
+        return multiple // other if multiple.array.dtype.kind != "f" else arithmetic.Trunc(self / other)
+
+    def floor_divide(self, other: Any) -> Tensor:
+        """The largest integer not above x / other."""
+        return self // other
+
+    def remainder(self, other: Any) -> Tensor:
+        """x − other · ⌊x / other⌋, with the sign of other."""
+        return self % other
+
+    def fmod(self, other: Any) -> Tensor:
+        """x − other · trunc(x / other), with the sign of x."""
+        return binary(arithmetic.Fmod, self, other)
+
+    def hypot(self, other: Any) -> Tensor:
+        """√(x² + other²), without overflow; the gradient at (0, 0) is 0."""
+        return binary(angle.Hypot, self, other)
+
+    def atan2(self, other: Any) -> Tensor:
+        """The angle of the point (other, x), from −π to π."""
+        return binary(angle.Atan2, self, other)
 
     def pow(self, exponent: Any) -> Tensor:
         """x^exponent, a number or a tensor."""
@@ -210,87 +241,7 @@ class Elementwise(Variable, result=False):
         """Whether x is neither infinite nor NaN."""
         return choice.Less(arithmetic.Abs(self), float("inf"))
 
-    # Functions
-
-    def exp(self) -> Tensor:
-        """exp x."""
-        return arithmetic.Exp(self)
-
-    def expm1(self) -> Tensor:
-        """exp x − 1, exact near 0."""
-        return curve.Expm1(self)
-
-    def log(self) -> Tensor:
-        """The natural logarithm."""
-        return arithmetic.Log(self)
-
-    def log2(self) -> Tensor:
-        """The logarithm to base 2."""
-        return arithmetic.Log(self) * 1.4426950408889634
-
-    def log1p(self) -> Tensor:
-        """ln(1 + x), exact near 0."""
-        return curve.Log1p(self)
-
-    def sqrt(self) -> Tensor:
-        """√x."""
-        return arithmetic.Sqrt(self)
-
-    def rsqrt(self) -> Tensor:
-        """1 / √x."""
-        return arithmetic.Rsqrt(self)
-
-    def square(self) -> Tensor:
-        """x²."""
-        return arithmetic.PowNumber(self, exponent=2)
-
-    def reciprocal(self) -> Tensor:
-        """1 / x."""
-        return 1.0 / self
-
-    def sin(self) -> Tensor:
-        """sin x."""
-        return curve.Sin(self)
-
-    def cos(self) -> Tensor:
-        """cos x."""
-        return curve.Cos(self)
-
-    def tanh(self) -> Tensor:
-        """tanh x."""
-        return curve.Tanh(self)
-
-    def sigmoid(self) -> Tensor:
-        """1 / (1 + exp(−x))."""
-        return curve.Sigmoid(self)
-
-    def erf(self) -> Tensor:
-        """erf x."""
-        return curve.Erf(self)
-
-    def relu(self) -> Tensor:
-        """max(x, 0); the gradient at 0 is 0."""
-        return curve.Relu(self)
-
-    def abs(self) -> Tensor:
-        """|x|; the gradient at 0 is 0."""
-        return arithmetic.Abs(self)
-
-    def sign(self) -> Tensor:
-        """−1, 0 or 1."""
-        return arithmetic.Sign(self)
-
-    def floor(self) -> Tensor:
-        """The largest integer not above x."""
-        return arithmetic.Floor(self)
-
-    def ceil(self) -> Tensor:
-        """The smallest integer not below x."""
-        return -arithmetic.Floor(-self)
-
-    def round(self, decimals: int = 0) -> Tensor:
-        """x rounded to `decimals` decimals, halves to even."""
-        return arithmetic.Round(self, decimals=decimals)
+    # Between two
 
     def clamp(self, min: Any = None, max: Any = None) -> Tensor:
         """x, but not below `min` and not above `max`; at a bound the gradient passes.
@@ -316,6 +267,37 @@ class Elementwise(Variable, result=False):
     def minimum(self, other: Any) -> Tensor:
         """The smaller of both; equal ones share the gradient in halves."""
         return binary(arithmetic.Minimum, self, other)
+
+    def fmax(self, other: Any) -> Tensor:
+        """The larger of both, or the one that is a number."""
+        return self._of_numbers(arithmetic.Maximum, other)
+
+    def fmin(self, other: Any) -> Tensor:
+        """The smaller of both, or the one that is a number."""
+        return self._of_numbers(arithmetic.Minimum, other)
+
+    def _of_numbers(self, op: Any, other: Any) -> Any:
+        y = operand(other, self)
+        x: Any = choice.Where(self.isnan(), y, self)
+        return binary(op, x, choice.Where(y.isnan(), x, y))
+
+    def xlogy(self, other: Any) -> Tensor:
+        """x ln other; 0 where x is 0, whatever the other is, unless that is NaN."""
+        y = operand(other, self)
+        idle = (self == 0) & ~y.isnan()
+        return choice.Where(idle, 0.0, binary(arithmetic.Mul, self, choice.Where(idle, 1.0, y).log()))
+
+    def isposinf(self) -> Tensor:
+        """Whether x is ∞."""
+        return choice.Equal(self, float("inf"))
+
+    def isneginf(self) -> Tensor:
+        """Whether x is −∞."""
+        return choice.Equal(self, float("-inf"))
+
+    def positive(self) -> Tensor:
+        """x itself."""
+        return +self
 
     def where(self, condition: Any, other: Any) -> Tensor:
         """x where the boolean `condition` is true, else `other`."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tinygrad_edu import backend
 from tinygrad_edu.methods.common import axis_of, index_of, operand
 from tinygrad_edu.ops import arithmetic, choice, shape
 from tinygrad_edu.ops import index as pick
-from tinygrad_edu.tape import Variable, wrap
+from tinygrad_edu.tape import Variable
 
 if TYPE_CHECKING:
     from tinygrad_edu.tensor import Tensor
@@ -22,7 +24,7 @@ class Picks(Variable, result=False):
     def __getitem__(self, key: Any) -> Tensor:
         return pick.GetItem(self, index=index_of(key))
 
-    def gather(self, dim: int, index: Any) -> Tensor:
+    def gather(self, dim: int, index: Any, *, sparse_grad: bool = False) -> Tensor:
         """out[..., i, ...] = x[..., index[..., i, ...], ...] along `dim`; the other lengths are the index's."""
         axis, at = self._along(dim, index, "gather")
         if any(k > n for i, (k, n) in enumerate(zip(at.array.shape, self.array.shape)) if i != axis):
@@ -63,26 +65,84 @@ class Picks(Variable, result=False):
         return pick.GetItem(self, index=(*(slice(None),) * axis, at.reshape(-1).copy()))
 
     def masked_select(self, mask: Any) -> Tensor:
-        """The elements where the boolean `mask` is true, as a vector."""
-        return self[operand(mask, self)]
+        """The elements where the boolean `mask` is true, as a vector; both broadcast."""
+        where = operand(mask, self)
+        full = np.broadcast_shapes(self.array.shape, where.array.shape)
+        return self.expand(full)[where.expand(full)]  # type: ignore[attr-defined]
 
-    def scatter(self, dim: int, index: Any, src: Any = None, value: Any = None) -> Tensor:
+    def masked_scatter(self, mask: Any, source: Any) -> Tensor:
+        """x, broadcast to the shape of `mask`, with the first elements of `source` where the boolean mask is true."""
+        where, values = operand(mask, self), operand(source, self)
+        full = np.broadcast_shapes(self.array.shape, where.array.shape)
+        x, where = self.expand(full), where.expand(full)  # type: ignore[attr-defined]
+        count = int(where.array.sum())
+        if count > values.array.size:
+            raise ValueError(f"masked_scatter: {count} places to fill, but source has {values.array.size} elements")
+        return pick.SetItem(x, values.reshape(-1)[:count], index=(where.array.copy(),))
+
+    def scatter(self, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Tensor:
         """x with src[..., i, ...] (or the number `value`) at [..., index[..., i, ...], ...] along `dim`.
 
-        Raises ValueError where an element would get two values that carry a gradient.
+        `reduce` "add" adds it to what is there, "multiply" multiplies. Raises ValueError where an element would get two
+        values that carry a gradient.
         """
         axis, at = self._along(dim, index, "scatter")
         given = operand(src if value is None else value, self)
-        place = grid_of(at.array, axis)
         if given.array.ndim:
             given = given[tuple(slice(n) for n in at.array.shape)]
-        if given.requires_grad and backend.names_twice(self.array, place):
-            raise ValueError("scatter: the index names an element twice, so which value it gets is not defined")
         if given.array.dtype != self.array.dtype:
             given = choice.Cast(given, dtype=self.array.dtype)
+        if reduce is not None:
+            if reduce not in ("add", "multiply"):
+                raise ValueError(f"scatter: reduce is 'add' or 'multiply', not {reduce!r}; see scatter_reduce")
+            wide = given if given.array.ndim else given.expand(at.array.shape)
+            return self.scatter_reduce(dim, at, wide, "sum" if reduce == "add" else "prod")
+        place = grid_of(at.array, axis)
+        if given.requires_grad and backend.names_twice(self.array, place):
+            raise ValueError("scatter: the index names an element twice, so which value it gets is not defined")
         return pick.SetItem(self, given, index=place)
 
-    def index_add(self, dim: int, index: Any, source: Any, alpha: float = 1) -> Tensor:
+    def scatter_reduce(self, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Tensor:
+        """x with all src[..., i, ...] that go to one [..., index[..., i, ...], ...] along `dim` put together there.
+
+        Args:
+            reduce: "sum", "prod", "mean", "amax" or "amin".
+            include_self: whether the element of x at such a place is one of them.
+        """
+        axis, at = self._along(dim, index, "scatter_reduce")
+        given = operand(src, self)[tuple(slice(n) for n in at.array.shape)]
+        if reduce not in _NEUTRAL:
+            raise ValueError(f"scatter_reduce: reduce is one of {', '.join(_NEUTRAL)}, not {reduce!r}")
+        x: Any = self
+        if not include_self:
+            x = pick.SetItem(x, _NEUTRAL[reduce](self.array), index=grid_of(at.array, axis))
+        if reduce in ("amax", "amin"):
+            return pick.ScatterExtreme(x, given, at, axis=axis, largest=reduce == "amax")
+        if reduce == "prod":
+            return _multiplied(x, at.array, given, axis)
+        total = arithmetic.Add(x, pick.ScatterAdd(given, at, axis=axis, shape=self.array.shape))
+        if reduce == "sum":
+            return total
+        count = backend.module_of(self.array).zeros(self.array.shape, dtype=self.array.dtype)
+        backend.add_along(count, at.array, 1, axis)
+        count = count + 1 if include_self else count.clip(1)
+        return (arithmetic.Div if self.array.dtype.kind == "f" else arithmetic.FloorDivide)(total, count)
+
+    def index_copy(self, dim: int, index: Any, source: Any) -> Tensor:
+        """x with source[..., i, ...] at [..., index[i], ...] along `dim`; `index` is a vector."""
+        axis, at = axis_of(self, dim, "index_copy"), operand(index, self).array
+        backend.check_ids(at, self.array.shape[axis], "index_copy")
+        return pick.SetItem(self, operand(source, self), index=(*(slice(None),) * axis, at.copy()))
+
+    def index_put(self, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
+        """x with `values` at x[indices], a tuple of index tensors; added to what is there if `accumulate`."""
+        place, given = index_of(tuple(indices)), operand(values, self)
+        if not accumulate:
+            return pick.SetItem(self, given, index=place)
+        given = given.expand(self.array[place].shape)
+        return arithmetic.Add(self, pick.PutAdd(given, index=place, shape=self.array.shape))
+
+    def index_add(self, dim: int, index: Any, source: Any, *, alpha: float = 1) -> Tensor:
         """x with alpha · source[..., i, ...] added at [..., index[i], ...] along `dim`; `index` is a vector."""
         return arithmetic.Add(self, added_at(self, dim, index, source, alpha, "index_add"))
 
@@ -91,15 +151,6 @@ class Picks(Variable, result=False):
         axis, at = axis_of(self, dim, "index_fill"), operand(index, self).array
         backend.check_ids(at, self.array.shape[axis], "index_fill")
         return pick.SetItem(self, value, index=(*(slice(None),) * axis, at.copy()))
-
-    def nonzero(self, as_tuple: bool = False) -> Any:
-        """The indices of the elements that are not 0: [how many, axes], or a vector for each axis if `as_tuple`."""
-        found = self.array.nonzero()
-        if as_tuple:
-            return tuple(wrap(self.result, at) for at in found)
-        return wrap(self.result, backend.module_of(self.array).stack(found, axis=1))
-
-    argwhere = nonzero
 
     def take(self, index: Any) -> Tensor:
         """The elements `index` of the flattened tensor, in the shape of the index."""
@@ -125,21 +176,19 @@ class Picks(Variable, result=False):
         place = (along + max(-diagonal, 0), along + max(diagonal, 0))
         return pick.PutAdd(self, index=place, shape=(size, size))
 
+    def diag_embed(self, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+        """The last axis on the diagonal `offset` of two new axes `dim1` and `dim2`, 0 elsewhere."""
+        first, second = axis_of(self, dim1, "diag_embed", extra=1), axis_of(self, dim2, "diag_embed", extra=1)
+        if first == second:
+            raise ValueError(f"diag_embed: dim1 {dim1} and dim2 {dim2} are one axis; name two")
+        size = self.array.shape[-1] + abs(offset)
+        others = iter(self.array.shape[:-1])
+        target = tuple(size if i in (first, second) else next(others) for i in range(self.array.ndim + 1))
+        return pick.PutDiagonal(self, shape=target, offset=offset, first=first, second=second)
+
     def trace(self) -> Tensor:
         """The sum of a matrix's diagonal."""
         return self.diagonal().sum()
-
-    def unique(self, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False) -> Any:
-        """The different elements in order; with them, if asked for, where each element went and how many there were."""
-        found = backend.module_of(self.array).unique(
-            self.array, return_inverse=return_inverse, return_counts=return_counts
-        )
-        return tuple(wrap(self.result, x) for x in found) if isinstance(found, tuple) else wrap(self.result, found)
-
-    def bincount(self, weights: Any = None, minlength: int = 0) -> Tensor:
-        """How often each of 0, 1, ... is an element of a vector of integers, or the sums of their weights."""
-        w = weights.array if isinstance(weights, Variable) else weights
-        return wrap(self.result, backend.module_of(self.array).bincount(self.array, w, minlength))
 
 
 def grid_of(index: Any, axis: int) -> tuple[Any, ...]:
@@ -159,3 +208,30 @@ def added_at(x: Any, dim: int, index: Any, source: Any, alpha: float, what: str)
         raise ValueError(f"{what}: source needs the shape {expected}, it has {values.array.shape}")
     scaled = values if alpha == 1 else values * alpha
     return pick.PutAdd(scaled, index=(*(slice(None),) * axis, at.copy()), shape=x.array.shape)
+
+
+_NEUTRAL: dict[str, Any] = {  # what changes nothing, for an array of x's dtype
+    "sum": lambda x: 0,
+    "mean": lambda x: 0,
+    "prod": lambda x: 1,
+    "amax": lambda x: float("-inf") if x.dtype.kind == "f" else np.iinfo(x.dtype).min,
+    "amin": lambda x: float("inf") if x.dtype.kind == "f" else np.iinfo(x.dtype).max,
+}
+
+
+def _multiplied(x: Any, index: Any, src: Any, axis: int) -> Any:
+    """`x` times all of `src` that go to one place, in rounds in which none gets two."""
+    xp = backend.module_of(index)
+    flat = [each.reshape(-1) for each in grid_of(index, axis)]
+    places = xp.ravel_multi_index(tuple(flat), x.array.shape) if flat else index.reshape(-1)
+    order = xp.argsort(places, kind="stable")
+    sorted_ = places[order]
+    begins = xp.searchsorted(sorted_, sorted_)  # where the run of equal places begins
+    rounds = xp.arange(sorted_.size) - begins
+    values = src.reshape(-1)
+    flat_x = x.reshape(-1)
+    for n in range(int(rounds.max(initial=-1)) + 1):
+        now = order[rounds == n]
+        at = (places[now],)
+        flat_x = pick.SetItem(flat_x, pick.GetItem(flat_x, index=at) * values[now], index=at)
+    return flat_x.reshape(x.array.shape)

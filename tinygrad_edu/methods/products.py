@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from tinygrad_edu import backend
-from tinygrad_edu.methods.common import binary, operand
-from tinygrad_edu.ops import index, matrix, shape
+from tinygrad_edu.methods.common import axis_of, binary, integers, operand
+from tinygrad_edu.ops import arithmetic, index, matrix, shape
 from tinygrad_edu.tape import Variable
 
 if TYPE_CHECKING:
@@ -92,6 +93,44 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     return matrix.Einsum(*xs, equation=",".join(terms) + "->" + result)
 
 
+def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
+    """Σ a·b over `dims` axes: as many last ones of `a` and first ones of `b`, or those of two lists of equal length.
+
+    >>> import tinygrad_edu as tg
+    >>> tg.tensordot(tg.ones(2, 3, 4), tg.ones(3, 4, 5), dims=2).shape
+    (2, 5)
+    """
+    x, y = _tensors([a, b], "tensordot")
+    n, m = x.array.ndim, y.array.ndim
+    if hasattr(dims, "__index__"):
+        over, under = list(range(n - int(dims), n)), list(range(int(dims)))
+    else:
+        over, under = ([axis_of(t, d, "tensordot") for d in integers((ds,))] for t, ds in zip((x, y), dims))
+    if [x.array.shape[i] for i in over] != [y.array.shape[i] for i in under]:
+        raise ValueError(f"tensordot: {x.array.shape} and {y.array.shape} do not fit along the axes {over} and {under}")
+    kept, others = [i for i in range(n) if i not in over], [i for i in range(m) if i not in under]
+    left = [x.array.shape[i] for i in kept]
+    right = [y.array.shape[i] for i in others]
+    size = math.prod(x.array.shape[i] for i in over)
+    rows = shape.Reshape(shape.Permute(x, axes=(*kept, *over)), shape=(math.prod(left), size))
+    columns = shape.Reshape(shape.Permute(y, axes=(*under, *others)), shape=(size, math.prod(right)))
+    return shape.Reshape(binary(matrix.Matmul, rows, columns), shape=(*left, *right))
+
+
+def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: Any = None) -> Tensor:
+    """‖x1_i − x2_j‖_p of every pair of rows: [..., n, D] and [..., m, D] to [..., n, m]. The gradient at 0 is 0.
+
+    Unlike PyTorch's it always takes the differences themselves, so that small distances are exact; `compute_mode` has
+    no effect.
+
+    >>> import tinygrad_edu as tg
+    >>> tg.cdist(tg.tensor([[0.0, 0.0]]), tg.tensor([[3.0, 4.0]])).item()
+    5.0
+    """
+    x, y = _tensors([x1, x2], "cdist")
+    return (x.unsqueeze(-2) - y.unsqueeze(-3)).norm(p, -1)
+
+
 class Products(Variable, result=False):
     """Methods of Tensor that multiply and sum."""
 
@@ -121,15 +160,51 @@ class Products(Variable, result=False):
         """out_ij = x_i · y_j of two vectors."""
         return outer(self, vec2)
 
-    def addmm(self, mat1: Any, mat2: Any, beta: float = 1, alpha: float = 1) -> Tensor:
+    def addmm(self, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
         """beta · x + alpha · mat1·mat2."""
         product = _product(mat1, mat2, (2, 2), "addmm")
         return _scaled(self, beta) + _scaled(product, alpha)
 
-    def baddbmm(self, batch1: Any, batch2: Any, beta: float = 1, alpha: float = 1) -> Tensor:
+    def baddbmm(self, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
         """beta · x + alpha · batch1·batch2, batches of matrices."""
         product = _product(batch1, batch2, (3, 3), "baddbmm")
         return _scaled(self, beta) + _scaled(product, alpha)
+
+    def addmv(self, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+        """beta · x + alpha · mat·vec."""
+        return _scaled(self, beta) + _scaled(_product(mat, vec, (2, 1), "addmv"), alpha)
+
+    def vdot(self, other: Any) -> Tensor:
+        """`dot`: there are no complex numbers."""
+        return self.dot(other)
+
+    def inner(self, other: Any) -> Tensor:
+        """Σ over the last axis of both, for every pair of rows."""
+        y = operand(other, self)
+        if not self.array.ndim or not y.array.ndim:
+            return binary(arithmetic.Mul, self, y)
+        return tensordot(self, y, ([-1], [-1]))
+
+    def kron(self, other: Any) -> Tensor:
+        """The Kronecker product: each element of x times all of `other`, in its place."""
+        y = operand(other, self)
+        n = max(self.array.ndim, y.array.ndim)
+        a, b = ((1,) * (n - t.array.ndim) + t.array.shape for t in (self, y))
+        x = shape.Reshape(self, shape=tuple(k for i in a for k in (i, 1)))
+        product = binary(arithmetic.Mul, x, shape.Reshape(y, shape=tuple(k for i in b for k in (1, i))))
+        return shape.Reshape(product, shape=tuple(i * j for i, j in zip(a, b)))
+
+    def cross(self, other: Any, dim: int | None = None) -> Tensor:
+        """The vector at right angles to both, by axis `dim` of length 3: the first such axis where None."""
+        x, y = _tensors([self, other], "cross")
+        if dim is None:
+            dim = next((i for i, n in enumerate(x.array.shape) if n == 3), -1)
+        axis = axis_of(x, dim, "cross")
+        if x.array.shape[axis] != 3:
+            raise ValueError(f"cross: axis {dim} of {x.array.shape} must have length 3")
+        dim = axis - x.array.ndim
+        turn = [t.roll(k, dim) for k in (-1, -2) for t in (x, y)]
+        return turn[0] * turn[3] - turn[2] * turn[1]
 
 
 def _scaled(x: Any, factor: float) -> Any:

@@ -1,4 +1,4 @@
-"""Methods that go through axes: sums, means, extremes, norms, running sums, orders."""
+"""Methods that shorten axes: sums, means, spreads, extremes, norms."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from tinygrad_edu.methods.common import (
     Dims,
+    MinMax,
     ValuesIndices,
+    along,
     axes_of,
     axis_of,
     count_of,
     numpy_names,
     some_elements,
+    with_axis,
 )
-from tinygrad_edu.ops import activation, arithmetic, choice, order, reduction, shape
+from tinygrad_edu.ops import activation, arithmetic, choice, order, reduction
 from tinygrad_edu.tape import Variable
 
 if TYPE_CHECKING:
@@ -36,20 +39,44 @@ class Reductions(Variable, result=False):
         return reduction.Mean(_as(self, dtype), axes=axes_of(self, dim, "mean"), keepdim=keepdim)
 
     @numpy_names
-    def var(self, dim: Dims = None, correction: int = 1, keepdim: bool = False, unbiased: bool | None = None) -> Tensor:
-        """Σ (x − mean)² / (n − correction); NaN where that divides by 0. `unbiased` True is correction 1, False 0."""
+    def var(
+        self, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
+    ) -> Tensor:
+        """Σ (x − mean)² / (n − correction); NaN where that divides by 0.
+
+        The correction is 1 unless given; `unbiased`, also by itself in the place of `dim`, is its older form: True
+        means 1, False 0.
+        """
+        if isinstance(dim, bool):
+            dim, unbiased = None, dim
         axes = axes_of(self, dim, "var")
-        spare = count_of(self, axes) - (correction if unbiased is None else int(unbiased))
+        given = correction if correction is not None else 1 if unbiased is None else int(unbiased)
+        spare = count_of(self, axes) - given
         centred = arithmetic.Sub(self, reduction.Mean(self, axes=axes, keepdim=True))
         total = reduction.Sum(arithmetic.PowNumber(centred, exponent=2), axes=axes, keepdim=keepdim)
         return total * (1.0 / spare if spare > 0 else float("nan"))
 
     @numpy_names
-    def std(self, dim: Dims = None, correction: int = 1, keepdim: bool = False, unbiased: bool | None = None) -> Tensor:
-        """The square root of `var`; the gradient at 0 is 0."""
-        variance = self.var(dim, correction, keepdim, unbiased)
+    def std(
+        self, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
+    ) -> Tensor:
+        """The square root of `var`; unlike PyTorch's, its gradient at 0 is 0, not NaN."""
+        variance = self.var(dim, unbiased, keepdim, correction=correction)
         zero = variance == 0  # there the root has no slope, and the gradient counts as 0
         return choice.Where(zero, 0.0, arithmetic.Sqrt(choice.Where(zero, 1.0, variance)))
+
+    @numpy_names
+    def nansum(self, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+        """Σ x over what is a number."""
+        x = _as(self, dtype)
+        return reduction.Sum(_numbers(x), axes=axes_of(self, dim, "nansum"), keepdim=keepdim)
+
+    @numpy_names
+    def nanmean(self, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+        """Σ x / n over what is a number; NaN where nothing is."""
+        x, axes = _as(self, dtype), axes_of(self, dim, "nanmean")
+        count = reduction.Sum(choice.Cast(choice.Equal(x, x), dtype=x.dtype), axes=axes, keepdim=keepdim)
+        return reduction.Sum(_numbers(x), axes=axes, keepdim=keepdim) / count
 
     @numpy_names
     def prod(self, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
@@ -57,19 +84,24 @@ class Reductions(Variable, result=False):
         return reduction.Prod(_as(self, dtype), axes=axes_of(self, dim, "prod"), keepdim=keepdim)
 
     @numpy_names
-    def norm(self, p: Any = 2, dim: Dims = None, keepdim: bool = False) -> Tensor:
-        """(Σ |x|^p)^(1/p), for p = inf the largest |x|; "fro" is 2. The gradient at 0 is 0."""
-        axes = axes_of(self, dim, "norm")
+    def norm(self, p: Any = "fro", dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
+        """(Σ |x|^p)^(1/p), "fro" is 2; for p = inf the largest |x|, for −inf the smallest, for 0 how many are not 0.
+
+        The gradient at 0 is 0.
+        """
+        x, axes = _as(self, dtype), axes_of(self, dim, "norm")
         if p in (2, "fro", None):
-            return reduction.Norm(self, axes=axes, keepdim=keepdim)
-        size = arithmetic.Abs(self)
-        if p == float("inf"):
+            return reduction.Norm(x, axes=axes, keepdim=keepdim)
+        size = arithmetic.Abs(x)
+        if p in (float("inf"), float("-inf")):
             some_elements(self, axes, "norm")
-            return reduction.Amax(size, axes=axes, keepdim=keepdim)
+            return (reduction.Amax if p > 0 else reduction.Amin)(size, axes=axes, keepdim=keepdim)
+        if p == 0:
+            return reduction.Sum(choice.Cast(size != 0, dtype=size.dtype), axes=axes, keepdim=keepdim)
         if p == 1:
             return reduction.Sum(size, axes=axes, keepdim=keepdim)
-        if p <= 0:
-            raise ValueError(f"norm: p must be positive or inf, got {p}")
+        if not isinstance(p, int | float) or p < 0:
+            raise ValueError(f"norm: p must be a number of at least 0, inf, -inf or 'fro', got {p!r}")
         total = reduction.Sum(arithmetic.PowNumber(size, exponent=p), axes=axes, keepdim=keepdim)
         zero = total == 0
         return choice.Where(zero, 0.0, arithmetic.PowNumber(choice.Where(zero, 1.0, total), exponent=1 / p))
@@ -89,43 +121,54 @@ class Reductions(Variable, result=False):
         return reduction.Amin(self, axes=axes, keepdim=keepdim)
 
     @numpy_names
-    def max(self, dim: Any = None, keepdim: bool = False) -> Any:
-        """The largest of all, or (values, indices) along axis `dim`, the first where equal."""
+    def max(self, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+        """The largest of all, or (values, indices) along axis `dim`, the first where equal.
+
+        With another tensor, in the place of `dim` or as `other`, it is `maximum`.
+        """
+        dim = dim if other is None else other
         if dim is None:
             return self.amax()
         if isinstance(dim, Variable):
             return arithmetic.Maximum(self, dim)
-        axis = axis_of(self, dim, "max")
-        some_elements(self, (axis,), "max")
-        return ValuesIndices(*order.Max(self, axis=axis, keepdim=keepdim))
+        x = with_axis(self)
+        axis = axis_of(x, dim, "max")
+        some_elements(x, (axis,), "max")
+        return ValuesIndices(*order.Max(x, axis=axis, keepdim=keepdim and self.array.ndim > 0))
 
     @numpy_names
-    def min(self, dim: Any = None, keepdim: bool = False) -> Any:
-        """The smallest of all, or (values, indices) along axis `dim`, the first where equal."""
+    def min(self, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+        """The smallest of all, or (values, indices) along axis `dim`, the first where equal.
+
+        With another tensor, in the place of `dim` or as `other`, it is `minimum`.
+        """
+        dim = dim if other is None else other
         if dim is None:
             return self.amin()
         if isinstance(dim, Variable):
             return arithmetic.Minimum(self, dim)
-        axis = axis_of(self, dim, "min")
-        some_elements(self, (axis,), "min")
-        return ValuesIndices(*order.Min(self, axis=axis, keepdim=keepdim))
+        x = with_axis(self)
+        axis = axis_of(x, dim, "min")
+        some_elements(x, (axis,), "min")
+        return ValuesIndices(*order.Min(x, axis=axis, keepdim=keepdim and self.array.ndim > 0))
 
     @numpy_names
     def argmax(self, dim: int | None = None, keepdim: bool = False) -> Tensor:
         """Where the largest stands first: along axis `dim`, or in the flattened tensor."""
-        axis = self._axis_or_all(dim, "argmax")
-        return order.Argmax(self, axis=axis, keepdim=keepdim)
+        x, axis = self._axis_or_all(dim, "argmax")
+        return order.Argmax(x, axis=axis, keepdim=keepdim and self.array.ndim > 0)
 
     @numpy_names
     def argmin(self, dim: int | None = None, keepdim: bool = False) -> Tensor:
         """Where the smallest stands first: along axis `dim`, or in the flattened tensor."""
-        axis = self._axis_or_all(dim, "argmin")
-        return order.Argmin(self, axis=axis, keepdim=keepdim)
+        x, axis = self._axis_or_all(dim, "argmin")
+        return order.Argmin(x, axis=axis, keepdim=keepdim and self.array.ndim > 0)
 
-    def _axis_or_all(self, dim: int | None, what: str) -> int | None:
-        axis = None if dim is None else axis_of(self, dim, what)
-        some_elements(self, tuple(range(self.array.ndim)) if axis is None else (axis,), what)
-        return axis
+    def _axis_or_all(self, dim: int | None, what: str) -> tuple[Any, int | None]:
+        x = with_axis(self)
+        axis = None if dim is None else axis_of(x, dim, what)
+        some_elements(x, tuple(range(x.array.ndim)) if axis is None else (axis,), what)
+        return x, axis
 
     @numpy_names
     def logsumexp(self, dim: Dims, keepdim: bool = False) -> Tensor:
@@ -135,12 +178,12 @@ class Reductions(Variable, result=False):
     @numpy_names
     def softmax(self, dim: int, dtype: Any = None) -> Tensor:
         """exp x / Σ exp x along `dim`; see nn.functional.softmax."""
-        return activation.Softmax(_as(self, dtype), axis=axis_of(self, dim, "softmax"))
+        return along(activation.Softmax, _as(self, dtype), dim, "softmax")
 
     @numpy_names
     def log_softmax(self, dim: int, dtype: Any = None) -> Tensor:
         """x − ln Σ exp x along `dim`; see nn.functional.log_softmax."""
-        return activation.LogSoftmax(_as(self, dtype), axis=axis_of(self, dim, "log_softmax"))
+        return along(activation.LogSoftmax, _as(self, dtype), dim, "log_softmax")
 
     @numpy_names
     def any(self, dim: Dims = None, keepdim: bool = False) -> Tensor:
@@ -154,58 +197,19 @@ class Reductions(Variable, result=False):
         found = choice.NotEqual(self, 0) if self.array.dtype.kind != "b" else self
         return reduction.All(found, axes=axes_of(self, dim, "all"), keepdim=keepdim)
 
-    @numpy_names
-    def cumsum(self, dim: int, dtype: Any = None) -> Tensor:
-        """out_i = Σ x_j over j ≤ i along `dim`."""
-        return reduction.Cumsum(_as(self, dtype), axis=axis_of(self, dim, "cumsum"))
-
-    @numpy_names
-    def sort(self, dim: int = -1, descending: bool = False, stable: bool = True) -> Any:
-        """(values, indices) in order along `dim`; equal elements keep their order, NaN counts as largest."""
-        axis = self._sorted_axis(dim, "sort")
-        return ValuesIndices(*order.Sort(self._with_axis(), axis=axis, descending=descending))
-
-    @numpy_names
-    def argsort(self, dim: int = -1, descending: bool = False) -> Tensor:
-        """The indices of `sort`."""
-        return self.sort(dim, descending)[1]
-
-    @numpy_names
-    def topk(self, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
-        """(values, indices) of the `k` largest (or smallest) along `dim`, always in order."""
-        axis = self._sorted_axis(dim, "topk")
-        n = self._with_axis().array.shape[axis]
-        if not 0 <= k <= n:
-            raise ValueError(f"topk: k must lie in 0 to {n}, the length of dim {dim}; got {k}")
-        return ValuesIndices(*order.Topk(self._with_axis(), k=int(k), axis=axis, largest=largest))
-
-    def median(self, dim: int | None = None, keepdim: bool = False) -> Any:
-        """The element in the middle, the lower of two: of all, or (values, indices) along axis `dim`."""
-        if dim is None:
-            return self.reshape(-1).median(0)[0]  # type: ignore[attr-defined]
-        axis = axis_of(self, dim, "median")
-        some_elements(self, (axis,), "median")
-        ordered = self.sort(axis)
-        middle = [each.narrow(axis, (each.shape[axis] - 1) // 2, 1) for each in ordered]
-        last = [each.narrow(axis, each.shape[axis] - 1, 1) for each in ordered]
-        spoiled = last[0].isnan()  # NaN counts as largest in order, and makes the median NaN
-        found = [choice.Where(spoiled, end, each) for end, each in zip(last, middle)]
-        return ValuesIndices(*(found if keepdim else (each.squeeze(axis) for each in found)))
-
-    def aminmax(self, dim: int | None = None, keepdim: bool = False) -> Any:
-        """(smallest, largest)."""
-        return self.amin(dim, keepdim), self.amax(dim, keepdim)
+    def aminmax(self, *, dim: int | None = None, keepdim: bool = False) -> Any:
+        """(min, max) of all or along axis `dim`."""
+        return MinMax(self.amin(dim, keepdim), self.amax(dim, keepdim))
 
     @numpy_names
     def count_nonzero(self, dim: Dims = None) -> Tensor:
         """How many are not 0."""
         return choice.NotEqual(self, 0).sum(dim)
 
-    def _sorted_axis(self, dim: int, what: str) -> int:
-        return axis_of(self._with_axis(), dim, what)
 
-    def _with_axis(self) -> Any:
-        return self if self.array.ndim else shape.Reshape(self, shape=(1,))
+def _numbers(x: Any) -> Any:
+    """`x` with 0 for what is no number."""
+    return choice.Where(choice.Equal(x, x), x, 0.0) if x.dtype.kind == "f" else x
 
 
 def _as(x: Any, dtype: Any) -> Any:

@@ -30,15 +30,15 @@ class Shapes(Variable, result=False):
 
     __slots__ = ()
 
-    def reshape(self, *shape_: Any) -> Tensor:
+    def reshape(self, *given: Any, shape: Any = None) -> Tensor:
         """The elements row by row in another shape; one length may be −1."""
-        return shape.Reshape(self, shape=full_shape(self, integers(shape_), "reshape"))
+        return _filled(self, integers(given, shape), "reshape")
 
-    def view(self, *shape_: Any) -> Tensor:
+    def view(self, *given: Any, size: Any = None) -> Tensor:
         """`reshape`. Unlike PyTorch's it copies where the memory allows no view."""
-        if len(shape_) == 1 and not isinstance(shape_[0], int | tuple | list) and not hasattr(shape_[0], "__index__"):
-            raise TypeError(f"view: lengths are integers, got {shape_[0]!r}; .to(dtype) converts")
-        return shape.Reshape(self, shape=full_shape(self, integers(shape_), "view"))
+        if len(given) == 1 and not isinstance(given[0], int | tuple | list) and not hasattr(given[0], "__index__"):
+            raise TypeError(f"view: lengths are integers, got {given[0]!r}; .to(dtype) converts")
+        return _filled(self, integers(given, size), "view")
 
     def view_as(self, other: Variable) -> Tensor:
         """In the shape of `other`."""
@@ -81,13 +81,17 @@ class Shapes(Variable, result=False):
         """Two axes exchanged."""
         return shape.Transpose(self, dim0=axis_of(self, dim0, "transpose"), dim1=axis_of(self, dim1, "transpose"))
 
-    swapaxes = swapdims = transpose
+    swapdims = transpose
 
-    def permute(self, *dims: Any) -> Tensor:
+    def swapaxes(self, axis0: int, axis1: int) -> Tensor:
+        """`transpose`."""
+        return self.transpose(axis0, axis1)
+
+    def permute(self, *given: Any, dims: Any = None) -> Tensor:
         """The axes in another order."""
-        axes = tuple(axis_of(self, d, "permute") for d in integers(dims))
+        axes = tuple(axis_of(self, d, "permute") for d in integers(given, dims))
         if sorted(axes) != list(range(self.array.ndim)):
-            raise ValueError(f"permute: {integers(dims)} does not name each of the {self.array.ndim} axes once")
+            raise ValueError(f"permute: {integers(given, dims)} does not name each of the {self.array.ndim} axes once")
         return shape.Permute(self, axes=axes)
 
     def movedim(self, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
@@ -122,9 +126,9 @@ class Shapes(Variable, result=False):
         """The axes in reverse order."""
         return shape.Permute(self, axes=tuple(reversed(range(self.array.ndim))))
 
-    def expand(self, *shape_: Any) -> Tensor:
+    def expand(self, *given: Any, size: Any = None) -> Tensor:
         """Axes of 1 copied up to a length, new ones in front; −1 keeps a length. No memory is used."""
-        target, lengths = integers(shape_), self.array.shape
+        target, lengths = integers(given, size), self.array.shape
         lead = len(target) - len(lengths)
         target = tuple(lengths[i - lead] if n == -1 and i >= lead else n for i, n in enumerate(target))
         check_broadcast(lengths, target, "expand")
@@ -134,19 +138,19 @@ class Shapes(Variable, result=False):
         """Expanded to the shape of `other`."""
         return self.expand(other.array.shape)
 
-    def repeat(self, *sizes: Any) -> Tensor:
-        """The whole, `sizes` times along each axis, new axes in front."""
-        times, lengths = integers(sizes), self.array.shape
+    def repeat(self, *given: Any, repeats: Any = None) -> Tensor:
+        """The whole, `repeats` times along each axis, new axes in front."""
+        times, lengths = integers(given, repeats), self.array.shape
         lead = len(times) - len(lengths)
         if lead < 0:
-            raise ValueError(f"repeat: {len(lengths)} axes need as many sizes at least, got {times}")
+            raise ValueError(f"repeat: {len(lengths)} axes need as many numbers at least, got {times}")
         full = (1,) * lead + lengths
         apart = shape.Reshape(self, shape=tuple(k for n in full for k in (1, n)))
         spread = shape.Expand(apart, shape=tuple(k for r, n in zip(times, full) for k in (r, n)))
         return shape.Reshape(spread, shape=tuple(r * n for r, n in zip(times, full)))
 
     @numpy_names
-    def repeat_interleave(self, repeats: Any, dim: int | None = None) -> Tensor:
+    def repeat_interleave(self, repeats: Any, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
         """Every element `repeats` times, one behind the other, along `dim`, or flattened."""
         x: Any = self if dim is not None else self.reshape(-1)
         axis = axis_of(x, dim if dim is not None else 0, "repeat_interleave")
@@ -159,13 +163,13 @@ class Shapes(Variable, result=False):
         """All elements as a vector, row by row."""
         return shape.Reshape(self, shape=(self.array.size,))
 
-    def broadcast_to(self, shape: Any) -> Tensor:
+    def broadcast_to(self, size: Any) -> Tensor:
         """`expand`."""
-        return self.expand(shape)
+        return self.expand(size)
 
-    def tile(self, *dims: Any) -> Tensor:
+    def tile(self, *given: Any, dims: Any = None) -> Tensor:
         """`repeat`; where there are fewer numbers than axes, the first axes stay."""
-        times = integers(dims)
+        times = integers(given, dims)
         return self.repeat((1,) * (self.array.ndim - len(times)) + times)
 
     def contiguous(self, memory_format: Any = None) -> Tensor:
@@ -213,14 +217,33 @@ class Shapes(Variable, result=False):
             raise IndexError(f"narrow: {length} elements from {start} do not lie within the {n} of dim {dim}")
         return shape.Narrow(self, axis=axis, start=begin, stop=begin + length)
 
+    def unfold(self, dimension: int, size: int, step: int = 1) -> Tensor:
+        """Windows of `size` elements along `dimension`, one every `step`: their elements are a new last axis."""
+        axis = axis_of(self, dimension, "unfold")
+        n = self.array.shape[axis]
+        if not 0 < size <= n or step < 1:
+            raise ValueError(f"unfold: a window of {size} every {step} elements does not fit into the {n} of the axis")
+        xp = backend.module_of(self.array)
+        at = xp.arange(0, n - size + 1, step)[:, None] + xp.arange(size)
+        windows = pick.GetItem(self, index=(*(slice(None),) * axis, at))
+        return shape.Permute(windows, axes=(*range(axis + 1), *range(axis + 2, self.array.ndim + 1), axis + 1))
+
     def select(self, dim: int, index: int) -> Tensor:
         """Element `index` along `dim`, without that axis."""
         return pick.GetItem(self, index=(*(slice(None),) * axis_of(self, dim, "select"), index.__index__()))
 
     @numpy_names
-    def flip(self, *dims: Any) -> Tensor:
+    def flip(self, *given: Any, dims: Any = None) -> Tensor:
         """From back to front along `dims`."""
-        return shape.Flip(self, axes=axes_of(self, integers(dims), "flip"))
+        return shape.Flip(self, axes=axes_of(self, integers(given, dims), "flip"))
+
+    def fliplr(self) -> Tensor:
+        """From back to front along axis 1."""
+        return shape.Flip(self, axes=(axis_of(self, 1, "fliplr"),))
+
+    def flipud(self) -> Tensor:
+        """From back to front along axis 0."""
+        return shape.Flip(self, axes=(axis_of(self, 0, "flipud"),))
 
     @numpy_names
     def roll(self, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
@@ -240,6 +263,10 @@ class Shapes(Variable, result=False):
     def triu(self, diagonal: int = 0) -> Tensor:
         """The upper triangle of the last two axes, 0 below `diagonal`."""
         return choice.MaskedFill(self, triangle(self, diagonal - 1, "triu"), value=0)
+
+
+def _filled(x: Any, target: tuple[int, ...], what: str) -> Any:
+    return shape.Reshape(x, shape=full_shape(x, target, what))
 
 
 def triangle(x: Variable, diagonal: int, what: str) -> Any:

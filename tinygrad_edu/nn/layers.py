@@ -70,9 +70,11 @@ class Embedding(Module):
         num_embeddings: rows of the table, V; ids are in [0, V).
         embedding_dim: width of a row, D.
         padding_idx: id of the padding token; negative counts from the end.
+        max_norm, norm_type: rows that are asked for and longer than this are shortened in place.
+        scale_grad_by_freq: False is all there is. sparse: without effect: the gradient is dense.
+        _weight: a table to start from, in its memory. _freeze: whether it gets no gradient.
         device: where the table lives.
         dtype: its dtype, float32 unless given.
-        sparse: without effect: the gradient is dense.
 
     Parameters: weight [num_embeddings, embedding_dim], normal with mean 0 and standard deviation 1 at first.
     Raises ValueError for a padding_idx outside the table; calling it raises IndexError for an id outside.
@@ -87,10 +89,14 @@ class Embedding(Module):
         num_embeddings: int,
         embedding_dim: int,
         padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        _freeze: bool = False,
         device: Any = None,
         dtype: Any = None,
-        *,
-        sparse: bool = False,
     ) -> None:
         super().__init__()
         _sizes("Embedding", num_embeddings=num_embeddings, embedding_dim=embedding_dim)
@@ -99,18 +105,33 @@ class Embedding(Module):
                 raise ValueError(f"Embedding: padding_idx {padding_idx} is outside the table of {num_embeddings} rows")
             padding_idx %= num_embeddings
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
-        self.weight = _empty((num_embeddings, embedding_dim), dtype, device)
-        self.reset_parameters()
+        self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
+        if _weight is None:
+            self.weight = _empty((num_embeddings, embedding_dim), dtype, device)
+            self.reset_parameters()
+        elif _weight.shape != (num_embeddings, embedding_dim):
+            raise ValueError(f"Embedding: _weight {_weight.shape} is no table of {num_embeddings} by {embedding_dim}")
+        else:
+            self.weight = Parameter(_weight)
+        self.weight.requires_grad_(not _freeze)
 
     @classmethod
-    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None) -> Embedding:
+    def from_pretrained(
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+    ) -> Embedding:
         """A layer whose table is `embeddings` [num_embeddings, embedding_dim], in its memory, frozen if `freeze`."""
         if embeddings.ndim != 2:
             raise ValueError(f"Embedding.from_pretrained: the table needs two axes, got shape {embeddings.shape}")
         rows, width = embeddings.shape
-        layer = cls(rows, width, padding_idx=padding_idx)
-        layer.weight = Parameter(embeddings, requires_grad=not freeze)
-        return layer
+        options = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+        return cls(rows, width, *options, _weight=embeddings, _freeze=freeze)
 
     def reset_parameters(self, std: float = 1.0) -> None:
         """Draw the table again, normal with mean 0 and standard deviation `std`; the padding row becomes zero."""
@@ -121,7 +142,7 @@ class Embedding(Module):
 
     def forward(self, ids: Any) -> Tensor:
         """ids [...], integers -> rows [..., embedding_dim]."""
-        return F.embedding(ids, self.weight, padding_idx=self.padding_idx)
+        return F.embedding(ids, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
 
     def extra_repr(self) -> str:
         """10, 4, padding_idx=0"""

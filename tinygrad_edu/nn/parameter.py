@@ -13,7 +13,7 @@ class Parameter(Tensor, result=False):
     A Tensor is taken as it is, sharing its memory as in PyTorch; other data is copied. Ops on a Parameter give Tensors.
 
     Args:
-        data: a Tensor, an array or numbers, of any shape.
+        data: a Tensor, an array or numbers, of any shape; empty where None.
         requires_grad: False for a frozen one.
 
     >>> from tinygrad_edu import nn
@@ -24,12 +24,14 @@ class Parameter(Tensor, result=False):
 
     __slots__ = ()
 
-    def __init__(self, data: Any, requires_grad: bool = True) -> None:
-        _share(self, data, requires_grad)
+    def __init__(self, data: Any = None, requires_grad: bool = True) -> None:
+        _share(self, [] if data is None else data, requires_grad)
 
 
 class Buffer(Tensor, result=False):
     """A Tensor that belongs to a module's state but is not learned: it is saved and moved with the module.
+
+    `persistent=False` keeps it out of state_dict, for what the module can make again.
 
     >>> from tinygrad_edu import nn
     >>> net = nn.Module()
@@ -41,8 +43,11 @@ class Buffer(Tensor, result=False):
     __slots__ = ()
     persistent: ClassVar[bool] = True
 
-    def __init__(self, data: Any) -> None:
-        _share(self, data, False)
+    def __new__(cls, data: Any = None, *, persistent: bool = True) -> Buffer:
+        return super().__new__(cls if persistent else TransientBuffer)
+
+    def __init__(self, data: Any = None, *, persistent: bool = True) -> None:
+        _share(self, [] if data is None else data, False)
 
 
 class TransientBuffer(Buffer, result=False):

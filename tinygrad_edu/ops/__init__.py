@@ -2,8 +2,10 @@
 
 from tinygrad_edu.ops import (
     activation,
+    angle,
     arithmetic,
     attention,
+    bits,
     choice,
     curve,
     index,
@@ -12,13 +14,17 @@ from tinygrad_edu.ops import (
     matrix,
     order,
     reduction,
+    running,
+    search,
     shape,
 )
 
 __all__ = [
     "activation",
+    "angle",
     "arithmetic",
     "attention",
+    "bits",
     "choice",
     "curve",
     "index",
@@ -27,5 +33,7 @@ __all__ = [
     "matrix",
     "order",
     "reduction",
+    "running",
+    "search",
     "shape",
 ]

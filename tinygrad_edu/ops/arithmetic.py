@@ -62,7 +62,8 @@ class Div(Op):
     promotes = True
 
     def forward(x, y):
-        return floating(x) / floating(y)
+        with quiet(x):
+            return floating(x) / floating(y)
 
     def dx(g, y):
         """d{x} = d{out} / {y}"""
@@ -90,7 +91,8 @@ class Pow(Op):
     promotes = True
 
     def forward(x, y):
-        return x**y
+        with quiet(x):
+            return x**y
 
     def dx(g, x, y):
         """d{x} = d{out} ⊙ {y} ⊙ {x}^({y} − 1)"""
@@ -109,7 +111,8 @@ class PowNumber(Op):
             return x * x
         if exponent == 3:
             return x * x * x  # a hundred times faster than x**3
-        return x**exponent
+        with quiet(x):
+            return x**exponent
 
     def dx(g, x, exponent):
         """d{x} = {exponent} · d{out} ⊙ {x}^({exponent} − 1)"""
@@ -122,7 +125,8 @@ class Exp(Op):
     """{out} = exp {x}"""
 
     def forward(x):
-        return module_of(x).exp(floating(x))
+        with quiet(x):
+            return module_of(x).exp(floating(x))
 
     def dx(g, out):
         """d{x} = d{out} ⊙ {out}"""
@@ -145,7 +149,8 @@ class Sqrt(Op):
     """{out} = √{x}"""
 
     def forward(x):
-        return module_of(x).sqrt(floating(x))
+        with quiet(x):
+            return module_of(x).sqrt(floating(x))
 
     def dx(g, out):
         """d{x} = d{out} / (2 {out})"""
@@ -191,7 +196,8 @@ class Rsqrt(Op):
     """{out} = 1 / √{x}"""
 
     def forward(x):
-        return 1.0 / module_of(x).sqrt(floating(x))
+        with quiet(x):
+            return 1.0 / module_of(x).sqrt(floating(x))
 
     def dx(g, out):
         """d{x} = −½ d{out} ⊙ {out}³"""
@@ -234,6 +240,13 @@ class Floor(Op):
         return module_of(x).floor(x)
 
 
+class Trunc(Op):
+    """{out} = {x} without its digits behind the point"""
+
+    def forward(x):
+        return module_of(x).trunc(x)
+
+
 class Round(Op):
     """{out} = {x} rounded to {decimals} decimals, halves to even"""
 
@@ -247,7 +260,8 @@ class Remainder(Op):
     promotes = True
 
     def forward(x, y):
-        return module_of(x).remainder(x, y)
+        with quiet(x):
+            return module_of(x).remainder(x, y)
 
     def dx(g):
         """d{x} = d{out}"""
@@ -258,10 +272,29 @@ class Remainder(Op):
         return -(g * Floor(x / y))
 
 
+class Fmod(Op):
+    """{out} = {x} − {y} ⊙ trunc({x} / {y}), which has the sign of {x}"""
+
+    promotes = True
+
+    def forward(x, y):
+        with quiet(x):
+            return module_of(x).fmod(x, y)
+
+    def dx(g):
+        """d{x} = d{out}"""
+        return g
+
+    def dy(g, x, y):
+        """d{y} = −d{out} ⊙ trunc({x} / {y})"""
+        return -(g * Trunc(x / y))
+
+
 class FloorDivide(Op):
     """{out} = ⌊{x} / {y}⌋"""
 
     promotes = True
 
     def forward(x, y):
-        return module_of(x).floor_divide(x, y)
+        with quiet(x):
+            return module_of(x).floor_divide(x, y)

@@ -1,7 +1,7 @@
 """Functions of one number, element by element: exponential, trigonometric and the bends of neural networks."""
 
 from tinygrad_edu import kernels
-from tinygrad_edu.backend import floating, module_of
+from tinygrad_edu.backend import floating, module_of, quiet
 from tinygrad_edu.ops.arithmetic import Exp
 from tinygrad_edu.ops.choice import Where
 from tinygrad_edu.tape import Op
@@ -125,7 +125,8 @@ class Log1p(Op):
     """{out} = ln(1 + {x}), exact near 0"""
 
     def forward(x):
-        return module_of(x).log1p(floating(x))
+        with quiet(x):
+            return module_of(x).log1p(floating(x))
 
     def dx(g, x):
         """d{x} = d{out} / (1 + {x})"""
@@ -136,8 +137,45 @@ class Expm1(Op):
     """{out} = exp {x} − 1, exact near 0"""
 
     def forward(x):
-        return module_of(x).expm1(floating(x))
+        with quiet(x):
+            return module_of(x).expm1(floating(x))
 
     def dx(g, out):
         """d{x} = d{out} ⊙ ({out} + 1)"""
         return g * (out + 1.0)
+
+
+class Exp2(Op):
+    """{out} = 2^{x}"""
+
+    def forward(x):
+        with quiet(x):
+            return module_of(x).exp2(floating(x))
+
+    def dx(g, out):
+        """d{x} = d{out} ⊙ {out} · ln 2"""
+        return g * (out * 0.6931471805599453)
+
+
+class Log2(Op):
+    """{out} = log₂ {x}, exact at the powers of 2"""
+
+    def forward(x):
+        with quiet(x):
+            return module_of(x).log2(floating(x))
+
+    def dx(g, x):
+        """d{x} = d{out} / ({x} ln 2)"""
+        return g / (x * 0.6931471805599453)
+
+
+class Log10(Op):
+    """{out} = log₁₀ {x}, exact at the powers of 10"""
+
+    def forward(x):
+        with quiet(x):
+            return module_of(x).log10(floating(x))
+
+    def dx(g, x):
+        """d{x} = d{out} / ({x} ln 10)"""
+        return g / (x * 2.302585092994046)

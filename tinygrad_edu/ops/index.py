@@ -1,6 +1,8 @@
 """Ops that pick elements by index, each beside its adjoint, which adds elements at an index."""
 
-from tinygrad_edu.backend import add_along, add_at, is_array, module_of
+from tinygrad_edu.backend import add_along, add_at, change_along, is_array, module_of
+from tinygrad_edu.ops.arithmetic import Maximum
+from tinygrad_edu.ops.choice import Cast
 from tinygrad_edu.tape import Op
 
 
@@ -102,3 +104,31 @@ class PutDiagonal(Op):
     def dx(g, offset, first, second):
         """d{x} = that diagonal of d{out}"""
         return Diagonal(g, offset=offset, first=first, second=second)
+
+
+class ScatterExtreme(Op):
+    """{out} = the larger, or smaller, of {x} and every {src} that {index} puts there; equal ones share the gradient"""
+
+    def forward(x, src, index, *, axis, largest=True):
+        y = x.copy()
+        change_along(y, index, src, axis, "maximum" if largest else "minimum")
+        return y
+
+    def dx(g, x, src, index, out, axis):
+        """d{x} = d{out} / (number of extremes) where {x} = {out}, else 0"""
+        return g * (_won(x, out) / _winners(x, src, index, out, axis))
+
+    def dsrc(g, x, src, index, out, axis):
+        """d{src} = (d{out} / (number of extremes)) picked at {index} where {src} = {out} there, else 0"""
+        shared = Gather(g / _winners(x, src, index, out, axis), index, axis=axis)
+        return shared * _won(src, Gather(out, index, axis=axis))
+
+
+def _won(x, out):
+    return Cast(x == out, dtype=x.dtype)
+
+
+def _winners(x, src, index, out, axis):
+    """How many of `x` and `src` have the extreme value of each place, at least 1."""
+    among = ScatterAdd(_won(src, Gather(out, index, axis=axis)), index, axis=axis, shape=x.shape)
+    return Maximum(_won(x, out) + among, 1.0)

@@ -3,7 +3,7 @@
 from tinygrad_edu.backend import floating, module_of, quiet
 from tinygrad_edu.ops.arithmetic import Exp
 from tinygrad_edu.ops.choice import Cast, Where
-from tinygrad_edu.ops.shape import Cat, Expand, Flip, Narrow, Permute, Reshape
+from tinygrad_edu.ops.shape import Cat, Expand, Narrow, Permute, Reshape
 from tinygrad_edu.tape import Op
 
 
@@ -149,14 +149,3 @@ class Prod(Op):
         others = (before * after).reshape([x_shape[i] for i in order])
         back = sorted(range(x.ndim), key=lambda i: order[i])
         return kept(g, axes, keepdim, x_shape) * others.transpose(back)
-
-
-class Cumsum(Op):
-    """{out}_i = Σ {x}_j over j ≤ i along {axis}"""
-
-    def forward(x, *, axis):
-        return x.cumsum(axis=axis)
-
-    def dx(g, axis):
-        """d{x}_j = Σ d{out}_i over i ≥ j"""
-        return Flip(Cumsum(Flip(g, axes=(axis,)), axis=axis), axes=(axis,))

@@ -23,7 +23,7 @@ class Adagrad(Optimizer):
         initial_accumulator_value: the first s.
         eps: ε.
         maximize: go up the gradient, not down.
-        foreach, fused: PyTorch's choices of implementation, without effect here.
+        foreach, fused, differentiable: PyTorch's choices of implementation, without effect here.
 
     Source: Duchi et al., "Adaptive subgradient methods for online learning and stochastic optimization", 2011.
 
@@ -48,6 +48,7 @@ class Adagrad(Optimizer):
         initial_accumulator_value: float = 0.0,
         eps: float = 1e-10,
         foreach: bool | None = None,
+        differentiable: bool = False,
         *,
         maximize: bool = False,
         fused: bool | None = None,

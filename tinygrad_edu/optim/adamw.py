@@ -23,7 +23,8 @@ class AdamW(Optimizer):
         weight_decay: decay per step and unit of lr.
         amsgrad: divide by the largest v there has been, not by the present one.
         maximize: go up the gradient, not down.
-        foreach, fused: PyTorch's choices of implementation, without effect here: a step is always fused.
+        foreach, capturable, differentiable, fused: PyTorch's choices of implementation, without effect here: a step is
+            always fused.
 
     Source: Loshchilov and Hutter, "Decoupled weight decay regularization", 2019, algorithm 2.
 
@@ -50,6 +51,8 @@ class AdamW(Optimizer):
         *,
         maximize: bool = False,
         foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
         options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
@@ -85,7 +88,7 @@ class Adam(AdamW):
 
     Args:
         params: parameters, named parameters or groups, see `Optimizer`.
-        lr, betas, eps, amsgrad, maximize, foreach, fused: as of `AdamW`.
+        lr, betas, eps, amsgrad, maximize, foreach, capturable, differentiable, fused: as of `AdamW`.
         weight_decay: factor of w in the gradient (L2 regularisation).
 
     Source: Kingma and Ba, "Adam: a method for stochastic optimization", 2015, algorithm 1; amsgrad: Reddi et al., "On
@@ -112,6 +115,8 @@ class Adam(AdamW):
         *,
         maximize: bool = False,
         foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)

@@ -26,7 +26,7 @@ class RMSprop(Optimizer):
         momentum: what is kept of the last step's direction b.
         centered: divide by the spread around the mean gradient.
         maximize: go up the gradient, not down.
-        foreach: PyTorch's choice of implementation, without effect here.
+        capturable, foreach, differentiable: PyTorch's choices of implementation, without effect here.
 
     Source: Tieleman and Hinton, "Neural networks for machine learning", lecture 6e, 2012; centered: Graves,
     "Generating sequences with recurrent neural networks", 2013, equations 38 to 41.
@@ -50,9 +50,10 @@ class RMSprop(Optimizer):
         weight_decay: float = 0.0,
         momentum: float = 0.0,
         centered: bool = False,
-        *,
-        maximize: bool = False,
+        capturable: bool = False,
         foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
     ) -> None:
         options = {"lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum}
         super().__init__(params, {**options, "centered": centered, "maximize": maximize})

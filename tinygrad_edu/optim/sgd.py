@@ -22,7 +22,7 @@ class SGD(Optimizer):
         weight_decay: factor of w in the gradient (L2 regularisation).
         nesterov: look one momentum step ahead.
         maximize: go up the gradient, not down.
-        foreach, fused: PyTorch's choices of implementation, without effect here.
+        foreach, fused, differentiable: PyTorch's choices of implementation, without effect here.
 
     Raises ValueError for nesterov without momentum or with dampening.
     Source: Sutskever et al., "On the importance of initialization and momentum in deep learning", 2013, section 2, in
@@ -49,6 +49,7 @@ class SGD(Optimizer):
         *,
         maximize: bool = False,
         foreach: bool | None = None,
+        differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
         options = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay}

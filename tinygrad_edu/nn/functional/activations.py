@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinygrad_edu.methods.common import axis_of
+from tinygrad_edu.methods.common import along, axis_of
 from tinygrad_edu.nn.functional.common import floating_of, tensor_of
 from tinygrad_edu.ops import activation, choice, curve
 from tinygrad_edu.tensor import Tensor
@@ -61,7 +61,7 @@ def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any
     tensor([0.5, 0.5])
     """
     x = floating_of(_converted(input, dtype), "softmax: input")
-    return activation.Softmax(x, axis=axis_of(x, dim, "softmax"))
+    return along(activation.Softmax, x, dim, "softmax")
 
 
 def log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
@@ -71,7 +71,7 @@ def log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype:
     tensor([-0.6931472, -0.6931472])
     """
     x = floating_of(_converted(input, dtype), "log_softmax: input")
-    return activation.LogSoftmax(x, axis=axis_of(x, dim, "log_softmax"))
+    return along(activation.LogSoftmax, x, dim, "log_softmax")
 
 
 def silu(input: Any, inplace: bool = False) -> Tensor:

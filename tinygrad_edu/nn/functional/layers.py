@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tinygrad_edu import backend, random
-from tinygrad_edu.modes import thread
+from tinygrad_edu.functional import where
+from tinygrad_edu.modes import no_grad, thread
 from tinygrad_edu.nn.functional.common import floating_of, tensor_of
 from tinygrad_edu.ops import layer, shape
 from tinygrad_edu.tensor import Tensor
@@ -45,13 +46,23 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     return layer.Linear(x, w, b)
 
 
-def embedding(input: Any, weight: Any, padding_idx: int | None = None, *, sparse: bool = False) -> Tensor:
+def embedding(
+    input: Any,
+    weight: Any,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
     """The rows of a table: y[..., :] = W[ids[...], :].
 
     Args:
         input: token ids, integers [...] from 0 to V − 1; negative ones are refused, also by arrays that would wrap.
         weight: [V, D].
         padding_idx: a row that gets no gradient; a negative one counts from the end.
+        max_norm: the norm, by `norm_type`, that a row is shortened to in place when it is asked for and longer.
+        scale_grad_by_freq: False is all there is.
         sparse: without effect: gradients are dense.
 
     Returns:
@@ -72,6 +83,14 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None, *, sparse
         if not -rows <= padding_idx < rows:
             raise IndexError(f"embedding: padding_idx {padding_idx} is outside {-rows} to {rows - 1}")
         padding_idx %= rows
+    if scale_grad_by_freq:
+        raise ValueError("embedding: scale_grad_by_freq is not here; scale the gradient in a hook on the weight")
+    if max_norm is not None:
+        with no_grad():
+            asked = ids.unique()
+            picked = w[asked]
+            size = picked.norm(norm_type, -1, keepdim=True)
+            w[asked] = where(size > max_norm, picked * (max_norm / (size + 1e-7)), picked)
     return layer.Embedding(ids, w, padding=padding_idx)
 
 
@@ -169,8 +188,8 @@ def _scale(x: Any, part: Any, over: tuple[int, ...], what: str) -> Any:
     return part
 
 
-def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
-    """The input with `value` around it; negative widths cut off instead.
+def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
+    """The input with `value`, 0 where None, around it; negative widths cut off instead.
 
     Args:
         pad: (before, behind) for the last axis, then for the last but one, ...
@@ -192,16 +211,16 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float = 0
         raise ValueError(f"pad: {tuple(pad)} would cut more than there is off the shape {x.array.shape}")
     if any(a < 0 or b < 0 for a, b in widths):
         x = shape.Crop(x, widths=tuple((max(-a, 0), max(-b, 0)) for a, b in widths))
-    return shape.Pad(x, widths=tuple((max(a, 0), max(b, 0)) for a, b in widths), value=value)
+    return shape.Pad(x, widths=tuple((max(a, 0), max(b, 0)) for a, b in widths), value=0.0 if value is None else value)
 
 
-def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
+def one_hot(input: Any, num_classes: int = -1) -> Tensor:
     """1 at the class and 0 elsewhere: ids [...] to int64 [..., num_classes]; −1 takes the largest id + 1.
 
     >>> one_hot([0, 2]).tolist()
     [[1, 0, 0], [0, 0, 1]]
     """
-    ids = tensor_of(tensor, "one_hot: tensor")
+    ids = tensor_of(input, "one_hot: input")
     classes = int(ids.array.max()) + 1 if num_classes == -1 else num_classes
     backend.check_ids(ids.array, classes, "one_hot")
     xp = backend.module_of(ids.array)
@@ -215,8 +234,19 @@ def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> T
 
 
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """Σ x1 ⊙ x2 / (‖x1‖·‖x2‖) along `dim`."""
-    return (normalize(x1, 2.0, dim, eps) * normalize(x2, 2.0, dim, eps)).sum(dim)
+    """Σ x1 ⊙ x2 / (‖x1‖·‖x2‖) along `dim`; both broadcast, and a norm below `eps` counts as that.
+
+    As in PyTorch the gradient is that of the norm also there.
+
+    >>> cosine_similarity([[1.0, 0.0]], [[3.0, 4.0]])
+    tensor([0.6])
+    """
+    parts = []
+    for name, part in (("x1", x1), ("x2", x2)):
+        x = floating_of(part, f"cosine_similarity: {name}")
+        length = x.norm(2, dim, keepdim=True)
+        parts.append(x / (length + (length.clamp(min=eps) - length).detach()))
+    return (parts[0] * parts[1]).sum(dim)
 
 
 def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from tinygrad_edu import backend
@@ -15,7 +16,9 @@ def cross_entropy(
     input: Any,
     target: Any,
     weight: Any = None,
+    size_average: bool | None = None,
     ignore_index: int = -100,
+    reduce: bool | None = None,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
@@ -27,6 +30,7 @@ def cross_entropy(
             in the shape of the logits, which then are q (smoothed if asked for).
         weight: w, [V], of the classes; 1 where None.
         ignore_index: targets of this value add neither loss nor gradient nor count.
+        size_average, reduce: the older form of `reduction`, here and below; None leaves it to that.
         reduction: "mean", "sum", or "none". The mean divides by the weights of the targets that count, added up (NaN
             where none does), and for probabilities by the number of rows.
         label_smoothing: s, from 0 to 1.
@@ -41,7 +45,7 @@ def cross_entropy(
     0.6931
     """
     logits, given = floating_of(input, "cross_entropy: input"), tensor_of(target, "cross_entropy: target")
-    _check_reduction(reduction, "cross_entropy")
+    reduction = reduction_of(size_average, reduce, reduction, "cross_entropy")
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(f"cross_entropy: label_smoothing must lie in 0 to 1, got {label_smoothing}")
     if given.array.dtype.kind == "f":
@@ -53,14 +57,22 @@ def cross_entropy(
     return _reduced(losses, ids, w, counted, wanted, reduction)
 
 
-def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
+def nll_loss(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """−w_t · log-probability of the target t; arguments and result as in `cross_entropy`, the input already ln softmax.
 
     >>> nll_loss([[-0.5, -2.0]], [1])
     tensor(2.)
     """
     given, target = floating_of(input, "nll_loss: input"), tensor_of(target, "nll_loss: target")
-    _check_reduction(reduction, "nll_loss")
+    reduction = reduction_of(size_average, reduce, reduction, "nll_loss")
     rows, ids, wanted = _rows(given, target, "nll_loss")
     counted = _check_targets(ids, rows, ignore_index, "nll_loss")
     w = _class_weight(rows, weight, "nll_loss")
@@ -71,7 +83,13 @@ def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -1
 
 
 def binary_cross_entropy_with_logits(
-    input: Any, target: Any, weight: Any = None, reduction: str = "mean", pos_weight: Any = None
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Any = None,
 ) -> Tensor:
     """−w (p y ln σ(z) + (1 − y) ln(1 − σ(z))) of logits z and targets y, finite for logits of any size.
 
@@ -88,10 +106,20 @@ def binary_cross_entropy_with_logits(
     else:
         p = tensor_of(pos_weight, "binary_cross_entropy_with_logits: pos_weight")
         each = (1.0 - y) * z + (1.0 + (p - 1.0) * y) * softplus(-z)
-    return _all(each if weight is None else each * weight, reduction, "binary_cross_entropy_with_logits")
+    return _all(
+        each if weight is None else each * weight,
+        reduction_of(size_average, reduce, reduction, "binary_cross_entropy_with_logits"),
+    )
 
 
-def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Tensor:
+def binary_cross_entropy(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """−w (y ln p + (1 − y) ln(1 − p)) of probabilities p and targets y; logarithms are cut off at −100.
 
     Give logits to `binary_cross_entropy_with_logits` where they are at hand: it loses nothing near 0 and 1.
@@ -102,40 +130,74 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction:
             "binary_cross_entropy: input must be probabilities from 0 to 1; for logits use ..._with_logits"
         )
     each = loss.BinaryCrossEntropy(p, y)
-    return _all(each if weight is None else each * weight, reduction, "binary_cross_entropy")
+    return _all(
+        each if weight is None else each * weight, reduction_of(size_average, reduce, reduction, "binary_cross_entropy")
+    )
 
 
-def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """(x − y)², both of one shape.
+def mse_loss(
+    input: Any,
+    target: Any,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Any = None,
+) -> Tensor:
+    """(x − y)². Shapes that differ broadcast, with a warning. `weight`: of each element; a mean divides by their sum.
 
     >>> mse_loss([1.0, 2.0], [1.0, 4.0])
     tensor(2.)
     """
     x, y = _pair(input, target, "mse_loss")
-    return _all((x - y) ** 2, reduction, "mse_loss")
+    return _weighed((x - y) ** 2, weight, reduction_of(size_average, reduce, reduction, "mse_loss"))
 
 
-def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """|x − y|, both of one shape."""
+def l1_loss(
+    input: Any,
+    target: Any,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Any = None,
+) -> Tensor:
+    """|x − y|. Shapes that differ broadcast, with a warning. `weight`: of each element, as in `mse_loss`."""
     x, y = _pair(input, target, "l1_loss")
-    return _all((x - y).abs(), reduction, "l1_loss")
+    return _weighed((x - y).abs(), weight, reduction_of(size_average, reduce, reduction, "l1_loss"))
 
 
-def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+def smooth_l1_loss(
+    input: Any,
+    target: Any,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
     """(x − y)² / 2·beta where |x − y| < beta, else |x − y| − beta/2."""
     x, y = _pair(input, target, "smooth_l1_loss")
     d = (x - y).abs()
-    return _all(choice.Where(d < beta, d * d * (0.5 / beta), d - 0.5 * beta), reduction, "smooth_l1_loss")
+    return _all(
+        choice.Where(d < beta, d * d * (0.5 / beta), d - 0.5 * beta),
+        reduction_of(size_average, reduce, reduction, "smooth_l1_loss"),
+    )
 
 
-def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Tensor:
-    """(x − y)² / 2 where |x − y| < delta, else delta·(|x − y| − delta/2)."""
+def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Tensor:
+    """(x − y)² / 2 where |x − y| < delta, else delta·(|x − y| − delta/2), times the `weight` of the element."""
     x, y = _pair(input, target, "huber_loss")
     d = (x - y).abs()
-    return _all(choice.Where(d < delta, d * d * 0.5, (d - 0.5 * delta) * delta), reduction, "huber_loss")
+    each = choice.Where(d < delta, d * d * 0.5, (d - 0.5 * delta) * delta)
+    return _all(each if weight is None else each * weight, reduction_of(None, None, reduction, "huber_loss"))
 
 
-def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Tensor:
+def kl_div(
+    input: Any,
+    target: Any,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
     """y (ln y − x) of log-probabilities x and probabilities y (or ln y, if `log_target`); 0 where y = 0.
 
     reduction: "batchmean" divides the sum by the rows, which is the divergence's definition; "mean" by the elements.
@@ -145,23 +207,43 @@ def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = 
     each = (y.exp() if log_target else y) * (log - x)
     if reduction == "batchmean":
         return each.sum() / (each.shape[0] if each.shape else 1)
-    return _all(each, reduction, "kl_div")
+    return _all(each, reduction_of(size_average, reduce, reduction, "kl_div"))
 
 
-def _check_reduction(reduction: str, what: str) -> None:
+def reduction_of(size_average: bool | None, reduce: bool | None, reduction: str, what: str) -> str:
+    """The reduction, checked; `size_average` and `reduce` are its older form, and win where given."""
+    for name, value in (("size_average", size_average), ("reduce", reduce)):
+        if not isinstance(value, bool | None):
+            raise TypeError(f"{what}: {name} is True, False or None, not {value!r}; reduction=... comes behind it")
+    if size_average is not None or reduce is not None:
+        return "none" if reduce is False else "sum" if size_average is False else "mean"
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"{what}: reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
+    return reduction
 
 
-def _all(each: Tensor, reduction: str, what: str) -> Tensor:
-    _check_reduction(reduction, what)
+def _all(each: Tensor, reduction: str) -> Tensor:
     return each if reduction == "none" else each.sum() if reduction == "sum" else each.mean()
+
+
+def _weighed(each: Tensor, weight: Any, reduction: str) -> Tensor:
+    """The losses times their weights; a mean divides by the weights' sum."""
+    if weight is None:
+        return _all(each, reduction)
+    w = tensor_of(weight, "weight").expand(each.shape)
+    return (each * w).sum() / w.sum() if reduction == "mean" else _all(each * w, reduction)
 
 
 def _pair(input: Any, target: Any, what: str) -> tuple[Any, Any]:
     x, y = floating_of(input, f"{what}: input"), tensor_of(target, f"{what}: target")
     if x.array.shape != y.array.shape:
-        raise ValueError(f"{what}: input {x.array.shape} and target {y.array.shape} must have one shape")
+        if what.startswith("binary"):
+            raise ValueError(f"{what}: input {x.array.shape} and target {y.array.shape} must have one shape")
+        warnings.warn(
+            f"{what}: input {x.array.shape} and target {y.array.shape} broadcast against each other, which is rarely "
+            f"meant; give both one shape",
+            stacklevel=3,
+        )
     return x, y if y.array.dtype == x.array.dtype else choice.Cast(y, dtype=x.array.dtype)
 
 

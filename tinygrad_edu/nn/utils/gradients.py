@@ -13,7 +13,11 @@ from tinygrad_edu.tensor import Tensor
 
 
 def clip_grad_norm_(
-    parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
 ) -> Tensor:
     """Scale all gradients, in place, by one factor so that their common norm is at most `max_norm`.
 
@@ -28,6 +32,7 @@ def clip_grad_norm_(
         max_norm: bound of the norm, at least 0; infinity only measures.
         norm_type: p, above 0; infinity for the largest |g|.
         error_if_nonfinite: raise RuntimeError for a norm that is infinite or NaN.
+        foreach: PyTorch's choice of implementation, without effect here.
 
     Returns the norm before clipping, a Tensor without axes; 0 where there is no gradient.
     Raises ValueError for a norm_type of 0 or less or a negative max_norm.
@@ -54,7 +59,7 @@ def clip_grad_norm_(
     return _like(norm, gradients)
 
 
-def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> Tensor:
+def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> Tensor:
     """Bring every element of every gradient, in place, into −clip_value to clip_value.
 
     This changes the gradient's direction, which `clip_grad_norm_` does not. NaN stays NaN.
@@ -63,7 +68,7 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -
 
     Args:
         parameters: Tensors with gradients, or one; a generator is read once.
-        clip_value: the bound, at least 0.
+        clip_value: the bound, at least 0. foreach: without effect.
 
     Returns √(Σ g²) before clipping, as `clip_grad_norm_` does: a Tensor without axes, 0 where there is no gradient.
     Raises ValueError for a negative clip_value.

@@ -1,0 +1,252 @@
+"""Further lines of the table in test_ops: angles, running results, orders, scattering, products, bits, searches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import tinygrad_edu as tg
+from tests.properties import Case as C
+from tinygrad_edu.nn import functional as F
+
+PICK = np.array([[0, 2], [2, 2], [1, 0]])
+MASK = PICK > 1
+ROWS = np.array([2, 0, 2])
+WHOLE = np.array([[6, 3, 12], [5, 1, 9]])
+ZEROS = np.array([[5.0, 0, 2, 3], [0, 0, 4, 1], [1, 2, 3, 4]])
+
+
+def running_sums(x: np.ndarray) -> np.ndarray:
+    return x.cumsum(1)
+
+
+def twin(name: str, *args: Any) -> Any:
+    """x.name_(...) on a copy of x."""
+
+    def change(x: tg.Tensor, *more: tg.Tensor) -> tg.Tensor:
+        return getattr(x * 1, name)(*more, *args)
+
+    return change
+
+
+def scattered(x: np.ndarray, src: np.ndarray, put: Any, own: bool = True) -> np.ndarray:
+    """What a loop over src puts together at the places PICK of axis 1."""
+    groups: dict[tuple[int, int], list[float]] = {}
+    for i, row in enumerate(PICK):
+        for j, at in enumerate(row):
+            groups.setdefault((i, int(at)), [float(x[i, at])] * own).append(float(src[i, j]))
+    y = x.copy()
+    for place, values in groups.items():
+        y[place] = put(values)
+    return y
+
+
+def scatter(reduce: str, own: bool = True) -> Any:
+    return lambda x, y: x.scatter_reduce(1, PICK, y, reduce, include_self=own) ** 2
+
+
+def index_added(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    z = x.copy()
+    np.add.at(z, ROWS, 2 * y)
+    return z * z
+
+
+def put_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    z = x.copy()
+    z[[2, 0]] = y
+    return z * z
+
+
+def running_log(x: np.ndarray) -> np.ndarray:
+    return np.log(np.cumsum(np.exp(x), 1))
+
+
+def nan_at_2(x: tg.Tensor) -> tg.Tensor:
+    return x.masked_fill(MASK, float("nan"))
+
+
+def without_2(x: np.ndarray) -> np.ndarray:
+    return np.where(MASK, np.nan, x)
+
+
+def cosine(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return (x * y).sum(1) / (np.linalg.norm(x, axis=1) * np.linalg.norm(y, axis=1))
+
+
+def distances(x: np.ndarray, y: np.ndarray, p: float) -> np.ndarray:
+    return np.linalg.norm(x[..., :, None, :] - y[..., None, :, :], p, -1)
+
+
+PAIR = ((3, 4), (3, 4))
+SRC = ((3, 4), (3, 2))
+PLAIN = [
+    C("asin", lambda x: x.asin(), np.arcsin, ((3, 4),), -0.9, 0.9),
+    C("acos", lambda x: x.acos(), np.arccos, ((3, 4),), -0.9, 0.9),
+    C("atan", lambda x: x.atan(), np.arctan, ((3, 4),)),
+    C("atan2", lambda x, y: x.atan2(y), np.arctan2, ((3, 4), (4,))),
+    C("hypot", lambda x, y: x.hypot(y), np.hypot, ((3, 4), (4,))),
+    C("asinh", lambda x: x.asinh(), np.arcsinh, ((3, 4),)),
+    C("acosh", lambda x: x.acosh(), np.arccosh, ((3, 4),), 1.2, 3.0),
+    C("atanh", lambda x: x.atanh(), np.arctanh, ((3, 4),), -0.9, 0.9),
+    C("tan", lambda x: x.tan(), np.tan, ((3, 4),), -1.2, 1.2),
+    C("sinh", lambda x: x.sinh(), np.sinh, ((3, 4),)),
+    C("cosh", lambda x: x.cosh(), np.cosh, ((3, 4),)),
+    C("exp2", lambda x: x.exp2(), np.exp2, ((3, 4),)),
+    C("log2", lambda x: x.log2(), np.log2, ((3, 4),), 0.5, 2.0),
+    C("log10", lambda x: x.log10(), np.log10, ((3, 4),), 0.5, 2.0),
+    C("erfc", lambda x: x.erfc() + x.erf(), np.ones_like, ((3, 4),)),
+    C("logit", lambda x: x.logit(), lambda x: np.log(x / (1 - x)), ((3, 4),), 0.1, 0.9),
+    C("xlogy", lambda x, y: x.xlogy(y), lambda x, y: x * np.log(y), PAIR, 0.5, 2.0),
+    C("frac", lambda x: x.frac() * x, lambda x: (x - np.trunc(x)) * x, ((3, 4),)),
+    C("fmod", lambda x, y: x.fmod(y), np.fmod, ((3, 4), (4,)), 0.5, 3.0),
+    C("fmax", lambda x, y: x.fmax(y), np.fmax, ((3, 4), (4,))),
+    C("fmin", lambda x, y: x.fmin(y), np.fmin, ((3, 4), (4,))),
+    C("lerp", lambda x, y, w: x.lerp(y, w), lambda x, y, w: x + w * (y - x), ((3, 4), (3, 4), (4,))),
+    C("cumsum_", twin("cumsum_", 1), running_sums, ((3, 4),)),
+    C("sin_", twin("sin_"), np.sin, ((3, 4),)),
+    C("fmod_", twin("fmod_"), np.fmod, ((3, 4), (4,)), 0.5, 3.0),
+    C("hypot_", twin("hypot_"), np.hypot, PAIR),
+    C("cummax", lambda x: x.cummax(1)[0] ** 2, lambda x: np.maximum.accumulate(x, 1) ** 2, ((3, 4),)),
+    C("cummin", lambda x: x.cummin(0)[0] ** 2, lambda x: np.minimum.accumulate(x, 0) ** 2, ((3, 4),)),
+    C("logcumsumexp", lambda x: x.logcumsumexp(1), running_log, ((3, 5),)),
+    C("diff", lambda x: x.diff() ** 2, lambda x: np.diff(x) ** 2, ((3, 4),)),
+    C("diff, twice", lambda x, y: x.diff(2, 0, y), lambda x, y: np.diff(x, 2, 0, y), ((3, 4), (1, 4))),
+    C("kthvalue", lambda x: x.kthvalue(2, 1), lambda x: (np.sort(x, 1)[:, 1], np.argsort(x, 1)[:, 1]), ((3, 4),)),
+    C("median", lambda x: x.median() ** 2, lambda x: np.sort(x.reshape(-1))[5] ** 2, ((3, 4),)),
+    C("median, an axis", lambda x: x.median(0)[0] ** 2, lambda x: np.sort(x, 0)[1] ** 2, ((3, 4),)),
+    C("quantile", lambda x: x.quantile(0.3, 1) ** 2, lambda x: np.quantile(x, 0.3, 1) ** 2, ((3, 4),)),
+    C(
+        "quantile, several",
+        lambda x: x.quantile([0.1, 0.8], 0, keepdim=True),
+        lambda x: np.quantile(x, [0.1, 0.8], 0, keepdims=True),
+        ((3, 4),),
+    ),
+    C("nansum", lambda x: nan_at_2(x).nansum(1) ** 2, lambda x: np.nansum(without_2(x), 1) ** 2, ((3, 2),)),
+    C("nanmean", lambda x: nan_at_2(x).nanmean(0) ** 2, lambda x: np.nanmean(without_2(x), 0) ** 2, ((3, 2),)),
+    C("scatter_reduce, sum", scatter("sum"), lambda x, y: scattered(x, y, sum) ** 2, SRC),
+    C("scatter_reduce, mean", scatter("mean"), lambda x, y: scattered(x, y, np.mean) ** 2, SRC),
+    C("scatter_reduce, prod", scatter("prod"), lambda x, y: scattered(x, y, np.prod) ** 2, SRC),
+    C("scatter_reduce, amax", scatter("amax"), lambda x, y: scattered(x, y, max) ** 2, SRC),
+    C("scatter_reduce, amin", scatter("amin"), lambda x, y: scattered(x, y, min) ** 2, SRC),
+    C("scatter_reduce, others", scatter("amax", False), lambda x, y: scattered(x, y, max, False) ** 2, SRC),
+    C("scatter_reduce, mean of others", scatter("mean", False), lambda x, y: scattered(x, y, np.mean, False) ** 2, SRC),
+    C(
+        "scatter, multiply",
+        lambda x, y: x.scatter(1, PICK, y, reduce="multiply"),
+        lambda x, y: scattered(x, y, np.prod),
+        SRC,
+    ),
+    C("index_add", lambda x, y: x.index_add(0, ROWS, y, alpha=2) ** 2, index_added, PAIR),
+    C("index_copy", lambda x, y: x.index_copy(0, [2, 0], y) ** 2, put_rows, ((3, 4), (2, 4))),
+    C("index_put", lambda x, y: x.index_put([tg.tensor([2, 0])], y) ** 2, put_rows, ((3, 4), (2, 4))),
+    C("index_put, added", lambda x, y: x.index_put((ROWS,), y * 2, True) ** 2, index_added, PAIR),
+    C("masked_select", lambda x: x.masked_select(MASK) ** 2, lambda x: x[MASK] ** 2, ((3, 2),)),
+    C(
+        "masked_scatter",
+        lambda x, y: x.masked_scatter(MASK, y),
+        lambda x, y: np.array([[x[0, 0], y[0]], [y[1], y[2]], [x[2, 0], x[2, 1]]]),
+        ((3, 2), (5,)),
+    ),
+    C(
+        "take_along_dim",
+        lambda x: x.take_along_dim(tg.tensor(PICK), 1) ** 2,
+        lambda x: np.take_along_axis(x, PICK, 1) ** 2,
+        ((3, 4),),
+    ),
+    C("diag_embed", lambda x: x.diag_embed(1) ** 2, lambda x: np.stack([np.diag(r, 1) for r in x]) ** 2, ((3, 4),)),
+    C(
+        "unfold",
+        lambda x: x.unfold(1, 3, 2) ** 2,
+        lambda x: np.lib.stride_tricks.sliding_window_view(x, 3, 1)[:, ::2] ** 2,
+        ((2, 7),),
+    ),
+    C("tensordot", lambda x, y: tg.tensordot(x, y, 2), lambda x, y: np.tensordot(x, y, 2), ((2, 3, 4), (3, 4, 2))),
+    C(
+        "tensordot, named",
+        lambda x, y: tg.tensordot(x, y, ([0, -1], [1, 0])),
+        lambda x, y: np.tensordot(x, y, ([0, -1], [1, 0])),
+        ((2, 3, 4), (4, 2)),
+    ),
+    C("inner", lambda x, y: x.inner(y), np.inner, ((2, 4), (3, 4))),
+    C("kron", lambda x, y: x.kron(y), np.kron, ((2, 3), (3, 2))),
+    C("kron, fewer axes", lambda x, y: x.kron(y), np.kron, ((2, 3), (2,))),
+    C("cross", lambda x, y: x.cross(y, -1), np.cross, ((4, 3), (4, 3))),
+    C("addmm", lambda b, x, y: b.addmm(x, y, beta=2), lambda b, x, y: 2 * b + x @ y, ((2,), (3, 4), (4, 2))),
+    C("baddbmm", lambda b, x, y: b.baddbmm(x, y), lambda b, x, y: b + x @ y, ((3, 2), (5, 3, 4), (5, 4, 2))),
+    C("cdist", tg.cdist, lambda x, y: distances(x, y, 2), ((2, 3, 4), (2, 5, 4))),
+    C("cdist, 1", lambda x, y: tg.cdist(x, y, 1.0), lambda x, y: distances(x, y, 1), ((3, 4), (5, 4))),
+    C(
+        "block_diag",
+        tg.block_diag,
+        lambda x, y: np.block([[x, np.zeros((2, 1))], [np.zeros((3, 2)), y]]),
+        ((2, 2), (3, 1)),
+    ),
+    C("vector_norm, 4", lambda x: tg.linalg.vector_norm(x, 4, 1), lambda x: np.linalg.norm(x, 4, 1), ((3, 4),)),
+    C("matrix_norm, 1", lambda x: tg.linalg.matrix_norm(x, 1), lambda x: np.linalg.norm(x, 1), ((3, 4),)),
+    C("matrix_norm, inf", lambda x: tg.linalg.norm(x, np.inf), lambda x: np.linalg.norm(x, np.inf), ((3, 4),)),
+    C("normalize", F.normalize, lambda x: x / np.linalg.norm(x, axis=1, keepdims=True), ((3, 4),)),
+    C("cosine_similarity", F.cosine_similarity, cosine, PAIR),
+    C("pairwise_distance", F.pairwise_distance, lambda x, y: np.linalg.norm(x - y + 1e-6, axis=-1), PAIR),
+]
+FUSED = [
+    C("cumprod", lambda x: x.cumprod(1), lambda x: x.cumprod(1), ((3, 5),)),
+    C("cumprod, zeros", lambda x: x.cumprod(-1), lambda x: x.cumprod(-1), (ZEROS,)),
+    C("cumprod, axis 0", lambda x: x.cumprod(0), lambda x: x.cumprod(0), ((3, 2, 2),)),
+]
+ROUGH = [
+    C("trunc", lambda x: x.trunc(), np.trunc, ((3, 4),), smooth=False),
+    C("div, trunc", lambda x: x.div(0.7, rounding_mode="trunc"), lambda x: np.trunc(x / 0.7), ((3, 4),), smooth=False),
+    C("div, floor", lambda x: x.div(0.7, rounding_mode="floor"), lambda x: x // 0.7, ((3, 4),), smooth=False),
+    C("bitwise_and", lambda x: x.long() & 5, lambda x: x.astype(int) & 5, (WHOLE,), smooth=False),
+    C("bitwise_or", lambda x: x.long() | x.long().T[0, 0], lambda x: x.astype(int) | 6, (WHOLE,), smooth=False),
+    C("bitwise_xor", lambda x: 5 ^ x.long(), lambda x: x.astype(int) ^ 5, (WHOLE,), smooth=False),
+    C("bitwise_not", lambda x: ~x.long(), lambda x: ~x.astype(int), (WHOLE,), smooth=False),
+    C("left_shift", lambda x: x.long() << 2, lambda x: x.astype(int) << 2, (WHOLE,), smooth=False),
+    C("right_shift", lambda x: x.long() >> 1, lambda x: x.astype(int) >> 1, (WHOLE,), smooth=False),
+    C("nonzero", lambda x: (x > 0).nonzero(), lambda x: np.argwhere(x > 0), ((3, 4),), smooth=False),
+    C(
+        "unique",
+        lambda x: x.unique(return_inverse=True, return_counts=True),
+        lambda x: np.unique(x, return_inverse=True, return_counts=True),
+        (PICK,),
+        smooth=False,
+    ),
+    C("unique, rows", lambda x: x.unique(dim=0), lambda x: np.unique(x, axis=0), (PICK,), smooth=False),
+    C("bincount", lambda x: x.long().reshape(-1).bincount(), lambda x: np.array([2, 1, 3]), (PICK,), smooth=False),
+    C(
+        "bincount, weighed",
+        lambda x: x.long().reshape(-1).bincount(x.reshape(-1), 5).to(x.dtype),
+        lambda x: np.array([0, 1, 6, 0, 0]),
+        (PICK,),
+        smooth=False,
+    ),
+    C(
+        "searchsorted",
+        lambda x: tg.searchsorted(x.sort(1)[0], x, right=True),
+        lambda x: x.argsort(1).argsort(1) + 1,
+        ((3, 4),),
+        smooth=False,
+    ),
+    C("bucketize", lambda x: tg.bucketize(x, [-1.0, 0.5]), lambda x: (x > -1) + (x > 0.5) * 1, ((3, 4),), smooth=False),
+    C("isin", lambda x: tg.isin(x, [0, 1]), lambda x: np.isin(x, [0, 1]), (PICK,), smooth=False),
+    C("multinomial", lambda x: tg.multinomial(x, 1), lambda x: [[1], [0], [2]], (np.eye(3)[[1, 0, 2]],), smooth=False),
+    C("isclose", lambda x: x.isclose(x + 1e-9), lambda x: np.ones((3, 4), bool), ((3, 4),), smooth=False),
+]
+# What names lengths, masks or places of its own.
+FIXED = {
+    *(case.name for case in PLAIN if case.name.startswith(("scatter", "index_", "masked", "nan"))),
+    "cosine_similarity",
+    "take_along_dim",
+    "unfold",
+    "cross",
+    "block_diag",
+    "kthvalue",
+    "median",
+    "median, an axis",
+    "quantile",
+    "quantile, several",
+    "diff, twice",
+    "matrix_norm, 1",
+    "matrix_norm, inf",
+}

@@ -1,0 +1,89 @@
+"""Methods that find and count: where something stands, which values there are, how many; none has a gradient."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tinygrad_edu import backend
+from tinygrad_edu.methods.common import axis_of, operand
+from tinygrad_edu.ops import search
+from tinygrad_edu.tape import Variable
+
+if TYPE_CHECKING:
+    from tinygrad_edu.tensor import Tensor
+
+
+class Searches(Variable, result=False):
+    """Methods of Tensor whose result depends on which values there are."""
+
+    __slots__ = ()
+
+    def nonzero(self, *, as_tuple: bool = False) -> Any:
+        """The indices of the elements that are not 0: [how many, axes], or a vector for each axis if `as_tuple`."""
+        found = search.Nonzero(self)
+        return found.unbind(1) if as_tuple else found
+
+    def argwhere(self) -> Tensor:
+        """The indices of the elements that are not 0: [how many, axes]."""
+        return search.Nonzero(self)
+
+    def unique(
+        self, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    ) -> Any:
+        """The different elements, or slices along `dim`, in order; if asked for, where each went, and how many there
+        were."""
+        found = search.Unique(self, axis=None if dim is None else axis_of(self, dim, "unique"))
+        kept = [x for x, asked in zip(found, (True, return_inverse, return_counts)) if asked]
+        return tuple(kept) if len(kept) > 1 else kept[0]
+
+    def bincount(self, weights: Any = None, minlength: int = 0) -> Tensor:
+        """How often each of 0, 1, ... is an element of a vector of integers, or the sums of their weights."""
+        kind, lengths = self.array.dtype, self.array.shape
+        if len(lengths) != 1 or kind.kind not in "iu" or (self.array < 0).any():
+            raise ValueError(f"bincount: needs a vector of integers of at least 0, got {kind} of shape {lengths}")
+        return search.Bincount(self, None if weights is None else operand(weights, self), minlength=minlength)
+
+
+def searchsorted(
+    sorted_sequence: Any, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None
+) -> Tensor:
+    """Where `input` belongs in an ascending sequence: behind all that are smaller, if `right` behind equal ones, too.
+
+    Args:
+        sorted_sequence: a vector, or rows [..., n] of the leading lengths of `input`, each in ascending order.
+        input: a number or a tensor. side: "left" or "right", the same as `right`.
+
+    Returns:
+        int64 from 0 to n, in the shape of `input`; int32 if `out_int32`.
+
+    >>> import tinygrad_edu as tg
+    >>> tg.searchsorted(tg.tensor([1, 3, 5]), tg.tensor([3, 6])).tolist()
+    [1, 3]
+    """
+    like = sorted_sequence if isinstance(sorted_sequence, Variable) else input
+    x, values = operand(sorted_sequence, like), operand(input, like)
+    if side not in (None, "left", "right") or (side == "left" and right):
+        raise ValueError(f"searchsorted: side is 'left' or 'right' and agrees with right, got {side!r}")
+    if not x.array.ndim or (x.array.ndim > 1 and x.array.shape[:-1] != values.array.shape[:-1]):
+        raise ValueError(
+            f"searchsorted: the sequence {x.array.shape} must be a vector, or have the leading lengths of the input "
+            f"{values.array.shape}"
+        )
+    found = search.Searchsorted(x, values, right=right or side == "right")
+    return found.to(backend.int32) if out_int32 else found
+
+
+def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Tensor:
+    """The number of the interval between ascending `boundaries` that each element lies in; see `searchsorted`."""
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right)
+
+
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
+    """Whether each element is among `test_elements`, or, if `invert`, is not.
+
+    >>> import tinygrad_edu as tg
+    >>> tg.isin(tg.tensor([1, 2, 3]), tg.tensor([2, 5])).tolist()
+    [False, True, False]
+    """
+    like = elements if isinstance(elements, Variable) else test_elements
+    return search.Isin(operand(elements, like), operand(test_elements, like), invert=invert)

@@ -1,0 +1,97 @@
+"""Ops that go along an axis and keep what they have so far: sums, products, extremes."""
+
+from tinygrad_edu.backend import module_of
+from tinygrad_edu.ops.arithmetic import Mul
+from tinygrad_edu.ops.index import ScatterAdd
+from tinygrad_edu.ops.shape import Flip, Narrow, Pad
+from tinygrad_edu.tape import Op
+
+
+class Cumsum(Op):
+    """{out}_i = Σ {x}_j over j ≤ i along {axis}"""
+
+    def forward(x, *, axis):
+        return x.cumsum(axis=axis)
+
+    def dx(g, axis):
+        """d{x}_j = Σ d{out}_i over i ≥ j"""
+        return Flip(Cumsum(Flip(g, axes=(axis,)), axis=axis), axes=(axis,))
+
+
+def shifted(x, axis, steps, first):
+    """`x` moved `steps` on along `axis`, its end cut off, `first` where it began."""
+    n, widths = x.shape[axis], [(0, 0)] * len(x.shape)
+    widths[axis] = (steps, 0)
+    return Pad(Narrow(x, axis=axis, start=0, stop=n - steps), widths=tuple(widths), value=first)
+
+
+def scan(combine, x, axis, neutral):
+    """out_i = x_0 ∘ ... ∘ x_i along `axis` for any associative ∘, in log₂ n steps of doubled reach.
+
+    Source: Hillis and Steele, "Data parallel algorithms", 1986.
+    """
+    steps = 1
+    while steps < x.shape[axis]:
+        x = combine(shifted(x, axis, steps, neutral), x)
+        steps *= 2
+    return x
+
+
+class Cumprod(Op):
+    """{out}_i = Π {x}_j over j ≤ i along {axis}"""
+
+    def definition(x, *, axis):
+        return scan(Mul, x, axis, 1)
+
+    def forward(x, *, axis):
+        return x.cumprod(axis=axis)
+
+    def dx(g, x, axis):
+        """d{x}_k = Π {x}_j over j < k ⊙ Σ over i ≥ k of d{out}_i ⊙ Π {x}_j over k < j ≤ i"""
+        xp = module_of(x)
+        x, g = xp.moveaxis(x, axis, 0), xp.moveaxis(g, axis, 0)
+        d = xp.ones_like(x)
+        d[1:] = x[:-1].cumprod(axis=0)
+        behind = 0.0
+        for k in reversed(range(len(x))):  # no division, so that a factor of 0 is like any other
+            behind = g[k] + behind
+            d[k] *= behind
+            behind = behind * x[k]
+        return xp.moveaxis(d, 0, axis)
+
+
+class Cummax(Op):
+    """values, indices = the largest of {x} so far along {axis} and where it stands last; a NaN stays"""
+
+    outputs = True
+    differentiable = (True, False)
+
+    def forward(x, *, axis):
+        return _extremes(x, axis, module_of(x).maximum)
+
+    def dx(g, out, axis, x_shape):
+        """d{x} = dvalues added at the indices, else 0"""
+        return ScatterAdd(g[0], out[1], axis=axis, shape=x_shape)
+
+
+class Cummin(Op):
+    """values, indices = the smallest of {x} so far along {axis} and where it stands last; a NaN stays"""
+
+    outputs = True
+    differentiable = (True, False)
+
+    def forward(x, *, axis):
+        return _extremes(x, axis, module_of(x).minimum)
+
+    def dx(g, out, axis, x_shape):
+        """d{x} = dvalues added at the indices, else 0"""
+        return ScatterAdd(g[0], out[1], axis=axis, shape=x_shape)
+
+
+def _extremes(x, axis, larger):
+    """The running extremes of `x`, and where each stands last."""
+    xp = module_of(x)
+    values = larger.accumulate(x, axis=axis)
+    places = xp.arange(x.shape[axis]).reshape((-1,) + (1,) * (x.ndim - axis - 1))
+    at = xp.where((x == values) | (x != x), places, 0)
+    return values, xp.maximum.accumulate(at, axis=axis)
