@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tinygrad_edu.graph.axis_rules import rule_for
+from tinygrad_edu.graph.places import is_elementwise, places_of
 from tinygrad_edu.graph.products import letters_of, product_of
 from tinygrad_edu.graph.record import Application, Record
 
@@ -123,26 +124,29 @@ class Factors:
 class Axes:
     """The axes of every value of a record.
 
-    roles: "q" or "k" for an axis of a value, where attention gives it one, "" for one that is both.
+    roles: "q" or "k" for an axis of a value, where attention gives it one, "" for one that is both. exact: names that
+    hold for one value before all others.
     """
 
     factors: Factors
     of: dict[int, list[Axis]] = field(default_factory=dict)
     roles: dict[tuple[int, int], str] = field(default_factory=dict)
+    exact: dict[int, tuple[str | None, ...]] = field(default_factory=dict)
     features: set[int] = field(default_factory=set)
     contractions: dict[int, Axis] = field(default_factory=dict)  # by application
     moving: dict[int, int] = field(default_factory=dict)  # applications that average over keys: which input is weights
     queries: dict[int, int] = field(default_factory=dict)  # applications that score pairs: which input is queries
     called: dict[str, str] = field(default_factory=dict)  # what the roles are called, where not q and k
     learned: set[int] = field(default_factory=set)  # parameters, and what was made of them alone
-    pairs: set[int] = field(default_factory=set)  # scores, and what was made of them one by one
+    pairs: dict[int, int] = field(default_factory=dict)  # scores, and what was made of them one by one: who scored
 
     def names(self, value: int) -> list[str]:
         """What the axes of a value are called: a name, a role, or the length."""
         roles = [self.roles.get((value, i)) for i in range(len(self.of[value]))]
+        exact = self.exact.get(value) or [None] * len(roles)
         return [
-            self.called.get(role, role) if role else self.factors.text(axis)
-            for role, axis in zip(roles, self.of[value], strict=True)
+            given or (self.called.get(role, role) if role else self.factors.text(axis))
+            for given, role, axis in zip(exact, roles, self.of[value], strict=True)
         ]
 
     def pairing(self, value: int) -> tuple[int, int] | None:
@@ -187,12 +191,19 @@ def axes_of(record: Record) -> Axes:
             fits = dims is not None and [factors.length(axis) for axis in dims] == list(shape)
             axes.of[number] = dims if fits and dims is not None else [(factors.new(n),) for n in shape]
     for value in record.values:
+        if value.given and value.axes is not None and value.id in axes.of:
+            axes.exact[value.id] = value.axes
+            continue
         for axis, name in zip(axes.of.get(value.id, []), value.axes or (), strict=False):
             if name is not None:
                 factors.call(axis, name)
     axes.learned = _learned_values(record)
     _features(axes, record)
     _attention(axes, record)
+    for number, names in axes.exact.items():
+        for at, (axis, name) in enumerate(zip(axes.of[number], names, strict=True)):
+            if name is not None and (number, at) not in axes.roles:  # q and k are the names of a side, not of an axis
+                factors.call(axis, name)
     _letters(axes, record)
     return axes
 
@@ -223,22 +234,40 @@ def _learned_values(record: Record) -> set[int]:
 
 
 def _attention(axes: Axes, record: Record) -> None:
-    """Tell queries from keys: they are the rows and columns of the scores that attention weights came from.
+    """Tell queries from keys: keys are the columns of scores, or the rows where the values are summed over these.
 
     Scores are a product of two streams over features, or the product that rows summing to 1 were made from.
     """
     weighted = _weighted(record)
+    turned = _roles(axes, record, weighted, set())
+    if turned:
+        for found in (axes.roles, axes.moving, axes.queries, axes.pairs):
+            found.clear()
+        _roles(axes, record, weighted, turned)
+
+
+def _roles(axes: Axes, record: Record, weighted: set[int], turned: set[int]) -> set[int]:
+    """Give the roles; the products that scored with keys as rows, as the sum over the values shows."""
+    over: dict[int, str] = {}  # by the product that scored: the role that the first sum over values takes for keys
     for application in record.forward:
         used = product_of(application, record)
         if used is None:
-            _carry(axes, application)
+            _carry(axes, application, record)
             continue
         contracted = tuple(factor for at in used.i for factor in axes.of[used.x][at])
         axes.contractions[application.id] = contracted
         if used.x in axes.learned or used.y in axes.learned or not used.rows or not used.columns:
+            for value, summed_over, kept in ((used.x, used.i, used.left), (used.y, used.j, used.right)):
+                if not any((value, i) in axes.roles for i in summed_over):  # as where heads are mixed with each other
+                    _give(axes, value, application.outputs[0], kept)
             continue
         out = application.outputs[0]
         row, column = used.rows[-1], used.columns[-1]
+        for value, places in ((used.x, used.i), (used.y, used.j)):
+            if value in axes.pairs and not application.order:
+                for role in (axes.roles.get((value, at)) for at in places):
+                    if role:
+                        over.setdefault(axes.pairs[value], role)
         if any(axes.roles.get((used.x, at)) == "k" for at in used.i):
             axes.moving[application.id] = 0
             axes.roles[out, used.left[row]] = "q"
@@ -249,12 +278,13 @@ def _attention(axes: Axes, record: Record) -> None:
             _role(axes, record, used.x, used.i[-1], "k")
         elif set(axes.factors.leaves(contracted)) & axes.features or application.id in weighted:
             first, second = (used.x, row, used.left[row]), (used.y, column, used.right[column])
-            swapped = second[2] < first[2]
+            swapped = (second[2] < first[2]) is not (application.id in turned)
             axes.queries[application.id] = int(swapped)
             for (value, at, place), role in zip((second, first) if swapped else (first, second), "qk", strict=True):
                 axes.roles[out, place] = role
                 _role(axes, record, value, at, role)
-            axes.pairs.add(out)
+            axes.pairs[out] = application.id
+    return {number for number, role in over.items() if role == "q"}
 
 
 def _letters(axes: Axes, record: Record) -> None:
@@ -306,24 +336,36 @@ def _role(axes: Axes, record: Record, value: int, at: int, role: str) -> None:
         source = record.forward[made_by].inputs[0]
         if source is None or len(record.forward[made_by].outputs) > 1:
             return
-        places = [i for i, other in enumerate(axes.of[source]) if axes.same(axis, other)]
-        if len(places) != 1:
+        back = [i for i, place in places_of(record.forward[made_by], record).items() if place == at]
+        if len(back) != 1 or not axes.same(axis, axes.of[source][back[0]]):
             return
-        value, at = source, places[0]
+        value, at = source, back[0]
 
 
-def _carry(axes: Axes, application: Application) -> None:
-    """An op that keeps the last two axes of a value with roles keeps the roles; a mask beside it gets the same."""
-    pairs = [i for i in application.inputs if i is not None and (i, len(axes.of[i]) - 1) in axes.roles]
-    for number in pairs:
-        n = len(axes.of[number])
-        others = [i for i in application.inputs if i is not None and i != number]
-        for other in (*application.outputs, *others):
+def _carry(axes: Axes, application: Application, record: Record) -> None:
+    """What is made of scores or weights one by one has their roles, and so has a mask beside them."""
+    at = next((at for at, i in enumerate(application.inputs) if i is not None and axes.pairing(i) is not None), None)
+    if at is None:
+        return
+    number: int = application.inputs[at]  # type: ignore[assignment]
+    n = len(axes.of[number])
+    aligned = is_elementwise(application)
+    if not aligned and at > 0:
+        return
+    for out in application.outputs:
+        m = len(axes.of[out])
+        _give(axes, number, out, {i: i + m - n for i in range(n)} if aligned else places_of(application, record))
+    for other in application.inputs if aligned else ():
+        if other is not None and other != number:
             m = len(axes.of[other])
-            if min(n, m) < 2 or (number, n - 2) not in axes.roles:
-                continue
-            for i in (1, 2) if axes.same(axes.of[number][n - 2], axes.of[other][m - 2]) else ():
-                if axes.same(axes.of[number][n - i], axes.of[other][m - i]):
-                    axes.roles.setdefault((other, m - i), axes.roles[number, n - i])
-                    if number in axes.pairs and other in application.outputs and i == 1:
-                        axes.pairs.add(other)
+            _give(axes, number, other, {i: i + m - n for i in range(n)}, made=False)
+
+
+def _give(axes: Axes, value: int, other: int, places: dict[int, int], made: bool = True) -> None:
+    """Let axes of another value have the roles that these have in a value; `made` of that value."""
+    for i in axes.pairing(value) or ():
+        at = places.get(i, -1)
+        if 0 <= at < len(axes.of[other]) and axes.same(axes.of[value][i], axes.of[other][at]):
+            axes.roles.setdefault((other, at), axes.roles[value, i])
+    if made and value in axes.pairs and axes.pairing(other) is not None:
+        axes.pairs[other] = axes.pairs[value]

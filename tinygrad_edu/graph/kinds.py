@@ -5,6 +5,7 @@ from __future__ import annotations
 from tinygrad_edu.graph.axes import Axes
 from tinygrad_edu.graph.record import Record
 from tinygrad_edu.graph.steps import Step
+from tinygrad_edu.graph.words import say
 
 
 def kind_of(step: Step, record: Record, axes: Axes) -> tuple[str, str]:
@@ -17,30 +18,32 @@ def kind_of(step: Step, record: Record, axes: Axes) -> tuple[str, str]:
     out = step.out
     roles = [axes.roles.get((out, i)) for i in range(len(axes.of[out]))]
     if introduces(step, record, axes, "hidden") and (out in axes.pairs or not axes.pairs):
-        return "visibility", "visibility"
+        return "visibility", say("visibility")
     if introduces(step, record, axes, "cut") and out in axes.pairs:
-        return "visibility", "hides after the softmax"
+        return "visibility", say("hides after the softmax")
     if main.id in axes.moving:
-        return "mixes", "MOVES CONTENT BETWEEN TOKENS"
+        return "mixes", say("MOVES CONTENT BETWEEN TOKENS")
     if main.id in axes.contractions:
         if "q" in roles and "k" in roles:
-            return "pairs", "scores token pairs"
-        return "plain", "token-wise" if axes.roles else "row by row"
+            return "pairs", say("scores token pairs")
+        return "plain", say("token-wise" if axes.roles else "row by row")
     if introduces(step, record, axes, "weights") and "k" in roles:
-        return "pairs", f"row by row, over {axes.names(out)[-1]}"
+        rows, columns = record.values[out].shown.places  # type: ignore[union-attr]
+        over = rows if record.values[out].shown.pattern == "columns" else columns  # type: ignore[union-attr]
+        return "pairs", say("row by row, over {axes}", axes=axes.names(out)[over])
     if "q" in roles and "k" in roles:
-        return ("pairs", "on token pairs") if out in axes.pairs else ("plain", "for token pairs")
+        return ("pairs", say("on token pairs")) if out in axes.pairs else ("plain", say("for token pairs"))
     word = main.op
     if main.arranges or main.op in ("get_item", "expand", "narrow"):
         if not step.tail:
-            return "arranges", "shape only"
+            return "arranges", say("shape only")
         word = step.tail[0].op
     lost = [i for i in step.uses if i.op == main.id and len(axes.of[i.value]) > len(axes.of[out])]
     if lost and "keepdim" in main.static:
         kept = axes.of[out]
         gone = [n for a, n in zip(axes.of[lost[0].value], axes.names(lost[0].value), strict=True) if a not in kept]
-        return "plain", "over " + " ".join(gone)
-    return "plain", "token-wise" if axes.roles and len(axes.of[out]) > 1 else word.replace("_", " ")
+        return "plain", say("over {axes}", axes=" ".join(gone))
+    return "plain", say("token-wise") if axes.roles and len(axes.of[out]) > 1 else word.replace("_", " ")
 
 
 def introduces(step: Step, record: Record, axes: Axes, what: str) -> bool:

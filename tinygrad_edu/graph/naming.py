@@ -68,7 +68,7 @@ def _group(number: int, steps: Steps, shared: set[Group]) -> Group:
 
 
 def _loops(record: Record) -> set[Group]:
-    """Names that held several parameters one after the other, as in a loop over them: these tell none from the others."""
+    """Names that held several parameters one after another, as in a loop over them; they tell nothing apart."""
     held: dict[Group, set[int]] = {}
     for value in record.values:
         for name in value.names if value.path is not None else ():

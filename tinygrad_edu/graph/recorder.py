@@ -77,6 +77,8 @@ class Recorder(Called):
             places = axes.pairing(number)
             if places is not None:
                 value.shown = seen.grid(places)
+                if seen.what == "weights" and seen.axis == places[0]:
+                    value.shown.pattern = "columns"
             elif seen.what != "hidden" and seen.axis != len(value.shape) - 1:
                 value.shown = None
 

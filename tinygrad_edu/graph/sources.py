@@ -41,7 +41,7 @@ def _scores(pairs: int | None, steps: Steps, axes: Axes) -> Step | None:
     """The step that scored the pairs of tokens which a value holds."""
     while pairs is not None and pairs in steps.holder:
         step = steps.steps[steps.holder[pairs]]
-        if step.main.id in axes.contractions:
+        if step.main.id in axes.queries:
             return step
         pairs = next((use.source for use in step.uses if use.value in axes.pairs), None)
     return None

@@ -21,6 +21,8 @@ def verdict(step: Step, record: Record, axes: Axes) -> str:
         if any(step.out in a.inputs and _is_weights(a.outputs[0], record, axes) for a in record.forward):
             return f"{gone} hidden after the softmax, then rows are made to sum to 1 again"
         return f"{FAIL}{gone} hidden after the softmax: rows no longer sum to 1; hide scores with −∞ before it"
+    if value.shown.pattern == "columns":
+        return f"{FAIL}the softmax runs over the queries: columns sum to 1 and not rows; let it run over the keys"
     if value.shown.what != "weights" or any(shown and shown.what == "weights" for shown in read):
         return ""
     hidden = _hidden(step, record, axes)
@@ -46,7 +48,7 @@ def _hidden(step: Step, record: Record, axes: Axes) -> Shown | None:
         value = record.values[stack.pop(0)]
         if value.shown is not None and value.shown.what in ("hidden", "cut"):
             return value.shown
-        if value.made_by is not None and value.made_by not in axes.contractions:
+        if value.made_by is not None and value.made_by not in axes.queries:
             for read in record.forward[value.made_by].inputs:
                 if read is not None and read in axes.pairs and read not in seen:
                     seen.add(read)
