@@ -375,17 +375,43 @@ class TestVersions:
         with pytest.raises(RuntimeError, match="tanh: a value it saved"):
             y.backward()
 
-    def test_views_and_what_has_views_are_not_changed_on_the_tape(self) -> None:
-        x = leaf(1.0, 2.0)
+    def test_a_change_is_one_of_all_who_show_the_memory(self) -> None:
+        x, w = leaf(1.0, 2.0, 3.0), leaf(10.0)
         y = x * 1
-        row = y[0]
-        with pytest.raises(RuntimeError, match=r"this tensor is a view \(get_item\)"):
-            row += 1
-        with pytest.raises(RuntimeError, match="this tensor has views"):
-            y += 1
+        first, rest = y[0], y[1:]
+        first += w[0]
+        assert y.tolist() == [11.0, 2.0, 3.0]
+        y *= 2
+        assert first.item() == 22.0
+        (first * 3 + rest.sum() * 5 + y.sum()).backward()
+        assert grad_of(x).tolist() == [8.0, 12.0, 12.0]
+        assert grad_of(w).tolist() == [8.0]
+
+    def test_a_slice_is_changed_once(self) -> None:
+        x, w = leaf(1.0, 2.0, 3.0), leaf(10.0)
+        y = x * 1
+        y[:2] *= w
+        assert y.tolist() == [10.0, 20.0, 3.0]
+        y.sum().backward()
+        assert grad_of(x).tolist() == [10.0, 10.0, 1.0]
+        assert grad_of(w).tolist() == [3.0]
+
+    def test_a_view_of_a_leaf_is_not_changed_on_the_tape(self) -> None:
+        x = leaf(1.0, 2.0)
+        with pytest.raises(RuntimeError, match="shares the memory of a leaf"):
+            x[0] += 1
+        with pytest.raises(RuntimeError, match="shares the memory of a leaf"):
+            x.reshape(2, 1).mul_(2)
+        assert x.tolist() == [1.0, 2.0]
         with pytest.raises(ValueError, match="names an element twice"):
             (x * 1)[[0, 0]] = leaf(1.0, 2.0)
-        assert y.tolist() == [1.0, 2.0]
+
+    def test_a_view_saved_before_a_change_raises(self) -> None:
+        y = leaf(1.0, 2.0) * 1
+        squared = y[:1] * y[:1]
+        y[1] += 1
+        with pytest.raises(RuntimeError, match="mul: a value it saved"):
+            squared.sum().backward()
 
     def test_a_view_that_is_gone_is_in_nobodys_way(self) -> None:
         x = leaf(1.0, 2.0)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tinygrad_edu import backend, random
+from tinygrad_edu.methods import sharing
 from tinygrad_edu.methods.common import axis_of, binary, check_broadcast, index_of, operand
 from tinygrad_edu.methods.picks import added_at, grid_of
 from tinygrad_edu.methods.shapes import triangle
 from tinygrad_edu.modes import thread
 from tinygrad_edu.ops import arithmetic, choice, curve
 from tinygrad_edu.ops import index as pick
-from tinygrad_edu.tape import Variable, wrap
+from tinygrad_edu.tape import Variable
 
 if TYPE_CHECKING:
     from tinygrad_edu.tensor import Tensor
@@ -21,8 +22,8 @@ class Changes(Variable, result=False):
     """Methods of Tensor that write into its memory and return it; views and detached twins see the change.
 
     A change counts up the version that all who share the memory have in common, so a backward pass through an op that
-    saved the old values raises. Where a gradient goes through the change, the tensor becomes the output of the op. That
-    is refused for a leaf, for a view and for a tensor that has views, whose history would no longer be true.
+    saved the old values raises. Where a gradient goes through the change, the tensor becomes the output of the op, and
+    so do those who show the same elements, a tensor and its views; a leaf that needs a gradient is not changed so.
     """
 
     __slots__ = ()
@@ -32,8 +33,7 @@ class Changes(Variable, result=False):
             self.requires_grad or any(isinstance(v, Variable) and v.requires_grad for v in others)
         )
         self._may_change(what, recorded)
-        old = wrap(self.result, self.array, self.record, self.index, self._version)
-        old.needs = self.needs
+        old = sharing.twin(self)
         result = binary(op, old, *others) if others and not static else op(old, *others, **static)
         if result.array.shape != self.array.shape:
             raise ValueError(f"{what}: the result has shape {result.array.shape}, which {self.array.shape} cannot hold")
@@ -48,6 +48,9 @@ class Changes(Variable, result=False):
             self.record, self.index, self.needs = result.record, result.index, True
         self.array[...] = result.array
         self._version[0] += 1
+        if result.record is not None:
+            for other in sharing.others(self):
+                sharing.follow(other, self)
         return self  # type: ignore[return-value]
 
     def _overwrite(self, what: str, value: Any) -> Tensor:
@@ -64,17 +67,12 @@ class Changes(Variable, result=False):
                 f"{what}: a leaf that needs a gradient is not changed on the tape, or it would be no leaf any more; "
                 f"do it under no_grad(), or make a new tensor (x = x + y)"
             )
-        others = [v for ref in self._version[1:] if (v := ref()) is not None and v is not self]
-        if recorded and others and self.record is not None and self.record.op.views:
-            raise RuntimeError(
-                f"{what}: this tensor is a view ({self.record.name}) of another that is on the tape, whose history the "
-                f"change would falsify; change the other one, or x.clone()"
-            )
-        if recorded and others:
-            raise RuntimeError(
-                f"{what}: this tensor has views, whose history the change would falsify; change x.clone(), or make a "
-                f"new tensor (x = x + y)"
-            )
+        for other in sharing.others(self) if recorded else ():
+            if other.record is None and other.needs and sharing.overlap(self, other):
+                raise RuntimeError(
+                    f"{what}: this tensor shares the memory of a leaf that needs a gradient, which is not changed on "
+                    f"the tape, or it would be no leaf any more; do it under no_grad(), or change x.clone()"
+                )
         if not self.array.flags.writeable:
             raise RuntimeError(f"{what}: this tensor's memory is read-only or copied (expand); clone() it first")
 
@@ -83,6 +81,8 @@ class Changes(Variable, result=False):
         value = operand(value, self)
         if value.array.dtype.kind == "f" and self.array.dtype.kind != "f":
             raise TypeError(f"x[...] = v: a tensor of {self.array.dtype} cannot hold {value.array.dtype}")
+        if sharing.shows(value, self, place):
+            return  # x[i] += y has changed that view already
         recorded = thread.mode.grad and (self.requires_grad or value.requires_grad)
         if recorded:
             if value.requires_grad and backend.names_twice(self.array, place):
