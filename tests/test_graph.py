@@ -15,6 +15,7 @@ from models import GPT, GPTConfig
 from tinygrad_edu import nn
 from tinygrad_edu.data import Batch
 from tinygrad_edu.graph import Graph, trace
+from tinygrad_edu.graph.picture import Card
 from tinygrad_edu.graph.trace import run
 from tinygrad_edu.nn import functional as F
 from tools.draw import graph_of, graph_of_file
@@ -26,12 +27,17 @@ def head() -> Graph:
     return graph_of_file(f"{GOLDEN / 'heads.py'}:head")
 
 
+def whole(graph: Graph) -> list[Card]:
+    """The cards of all steps, none folded."""
+    return graph.picture(open="*", max_nodes=None).cards()
+
+
 def headers(graph: Graph) -> list[str]:
-    return [card.header for card in graph.picture().cards()]
+    return [card.header for card in whole(graph)]
 
 
 def rows(graph: Graph, kind: str = "branch") -> list[str]:
-    return [row.formula for card in graph.picture().cards() for row in card.rows if row.kind == kind]
+    return [row.formula for card in whole(graph) for row in card.rows if row.kind == kind]
 
 
 class TestRecord:
@@ -310,6 +316,5 @@ class TestPicture:
         graph = trace(f, tg.ones(requires_grad=True))
         assert len(graph.record.forward) == length
         if length <= 5000:
-            cards = graph.picture().cards()
-            assert Counter(card.role for card in cards) == {"leaf": 1, "step": length, "result": 1}
-            assert graph.dot().count(" [id=") >= 2 * length
+            assert Counter(card.role for card in whole(graph)) == {"leaf": 1, "step": length, "result": 1}
+            assert graph.dot(open="*", max_nodes=None).count(" [id=") >= 2 * length

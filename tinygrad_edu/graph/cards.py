@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from tinygrad_edu.graph.axes import axes_of
-from tinygrad_edu.graph.clusters import arrange
+from tinygrad_edu.graph.clusters import arrange, place_of, with_definitions
 from tinygrad_edu.graph.einsum import einsum, product_formula, shape_text, summed
 from tinygrad_edu.graph.formula import (
     fill,
@@ -21,28 +21,29 @@ from tinygrad_edu.graph.formula import (
 from tinygrad_edu.graph.gradients import PIECES, gradients
 from tinygrad_edu.graph.kinds import introduces, kind_of
 from tinygrad_edu.graph.naming import labels
-from tinygrad_edu.graph.picture import Card, Cell, Picture, Row, Wire
+from tinygrad_edu.graph.picture import Card, Cell, Picture, Row, Wire, mark_spine
 from tinygrad_edu.graph.products import product_of
 from tinygrad_edu.graph.record import Application, Record, Value
 from tinygrad_edu.graph.sources import source_of
 from tinygrad_edu.graph.steps import Step, Use, named_steps
 from tinygrad_edu.graph.text import shorten
 from tinygrad_edu.graph.visibility import verdict
+from tinygrad_edu.graph.words import say
 
 _HEADER, _FUSED = 44, 38  # characters of a formula that fit into a heading, of a fused op's that read well there
 _NAME = 40
 
 
-def draw(record: Record) -> Picture:
-    """The picture of a record, forward and backward on the same wires."""
-    return _Sheet(record).picture()
+def draw(record: Record, every: bool = False) -> Picture:
+    """The picture of a record, forward and backward on the same wires; `every`: a card for each op."""
+    return _Sheet(record, every).picture()
 
 
 class _Sheet:
     """The cards drawn so far, and all that is needed to draw more."""
 
-    def __init__(self, record: Record) -> None:
-        self.record, self.steps = record, named_steps(record)
+    def __init__(self, record: Record, every: bool) -> None:
+        self.record, self.steps, self.every = record, named_steps(record, every), every
         self.labels = {number: shorten(text, _NAME) for number, text in labels(self.steps).items()}
         self.uses, self.pieces = self.steps.uses_of(), self.steps.pieces_of()
         self.gradients = gradients(self.steps, self.labels)
@@ -57,11 +58,12 @@ class _Sheet:
         if record.outputs and not picture.backward:
             picture.remarks.append("no gradient history: nothing that leads to the result needs a gradient")
         wires: list[tuple[Use, Card]] = []
+        calls = with_definitions(record) if self.every else record.calls
         for step in self.steps.steps:
             for use in step.uses:
                 self._ensure_leaf(use)
             card = self.made[step.id] = self._step(step)
-            self._place(card, step.main.call, True)
+            self._place(card, place_of(step.main, record) if self.every else step.main.call, True)
             wires += [(use, card) for use in step.uses if not self._inside(use.source)]
         for use in self.steps.results:
             self._ensure_leaf(use)
@@ -75,7 +77,7 @@ class _Sheet:
         if unread := record.unread:
             rest = f" and {len(unread) - 4} more" if len(unread) > 4 else ""
             picture.remarks.append(f"parameters that nothing reads: {', '.join(unread[:4])}{rest}")
-        picture.content = arrange(record.calls, self.cards)
+        picture.content = arrange(calls, self.cards, len(record.calls))
         picture.wires = self._wires(wires)
         return picture
 
@@ -125,6 +127,8 @@ class _Sheet:
         if value.shown and value.shown.what == "numbers":
             card.grid = value.shown
         card.rows = self._incoming(value.id)
+        card.identity = f"{value.kind} {value.gradient} {card.lines[0]}"
+        card.origin, card.size = "parameter" if value.learned else value.kind, prod(value.shape)
         if self._learned_by_several(value):
             card.lines[0] += ", shared"
         if not value.gradient:
@@ -145,7 +149,7 @@ class _Sheet:
             ):
                 continue
             kind = "parameter" if value.learned else "constant"
-            found.append(Cell(kind, self.labels[use.source], self._shape(value.id)))
+            found.append(Cell(kind, self.labels[use.source], self._shape(value.id), prod(value.shape)))
         return found
 
     # Steps
@@ -183,7 +187,19 @@ class _Sheet:
         card.rows = [self._branch(step, use) for use in flowing]
         for output in step.outputs:
             card.rows += self._incoming(output)
+        card.identity = self._identity(step)
+        card.thin = self.every and main.arranges
         return card
+
+    def _identity(self, step: Step) -> str:
+        """What a step does, to what and what comes out, without a name of anything but axes."""
+        did = [(a.op, sorted(a.static.items())) for a in (step.main, *step.tail)]
+        values = self.record.values
+        read = [
+            (u.op == step.main.id, u.at, values[u.source].number, self._shape(u.value), u.branch is not None)
+            for u in step.uses
+        ]
+        return f"{did} {read} {[self._shape(output) for output in step.outputs]}"
 
     def _text(self, use: Use) -> str:
         """What the value of a use is called where the step reads it."""
@@ -346,8 +362,6 @@ class _Sheet:
 
     def _wires(self, ends: list[tuple[Use, Card]]) -> list[Wire]:
         found: list[Wire] = []
-        depth: dict[str, int] = {}
-        first: dict[str, Wire] = {}
         for use, head in ends:
             tail = self._node(use.source)
             shapes = [self._shape(number) for number in (use.source, use.value)]
@@ -360,10 +374,5 @@ class _Sheet:
                 shapes[:1] if shapes[0] == shapes[1] else [shapes[0], f"▸ {shapes[1]}"],
             )
             found.append(wire)
-            below = depth.get(tail.id, 0) + 1
-            if below > depth.get(head.id, 0):
-                depth[head.id] = below
-                first[head.id] = wire
-        for wire in first.values():
-            wire.spine = True
+        mark_spine(found)
         return found

@@ -6,6 +6,7 @@ from tinygrad_edu.graph import style
 from tinygrad_edu.graph.picture import Card, Cluster, Picture, Wire
 from tinygrad_edu.graph.record import Shown
 from tinygrad_edu.graph.text import markup, quoted, shorten, width, wrap
+from tinygrad_edu.graph.words import say
 
 _PAD = 4
 _LONG = 58  # characters of a line in a card
@@ -48,7 +49,7 @@ def _content(picture: Picture) -> list[str]:
         elif isinstance(item, Card):
             lines.append(f"{indent}{item.id} [id={quoted(item.id)}, class={quoted(item.kind)}, label={_card(item)}];")
         else:
-            label = _run(shorten(item.label, 80), 10, style.GREY, mono=True)
+            label = _title(item)
             # a wire beside an inner cluster keeps the inner margin, so the outer one must be wider or the two coincide
             margin = 24 if any(isinstance(held, Cluster) for held in item.content) else 12
             lines.append(f"{indent}subgraph {item.id} {{")
@@ -61,6 +62,17 @@ def _content(picture: Picture) -> list[str]:
             stack += [(line, "") for line in reversed(inner)]
             stack += [(held, indent + "  ") for held in reversed(item.content)]
     return lines + _labels(labels.get("", []), picture.backward, "  ")
+
+
+def _title(cluster: Cluster) -> str:
+    """What stands at the top of a cluster, each line as wide as it is on every engine."""
+    name = _run(shorten(cluster.label, 80), 10, style.GREY, mono=True)
+    if not cluster.notes:
+        return name
+    rows = [_cell(shorten(cluster.label, 80), 10, style.INK, mono=True, bold=True, pad=0)]
+    rows += [_cell(note, 10, style.GREY, pad=0) for note in cluster.notes]
+    body = "".join(f"<TR>{row}</TR>" for row in rows)
+    return f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1">{body}</TABLE>'
 
 
 def _labels(wires: list[Wire], backward: bool, indent: str) -> list[str]:
@@ -144,7 +156,7 @@ def _card(card: Card) -> str:
         }
         cells = "".join(
             _cell(
-                f"{shorten(c.name, 40)} {c.shape}",
+                f"{shorten(c.name, 40)} {c.shape}".rstrip(),
                 10,
                 style.INK,
                 colors[c.kind][0],
@@ -206,7 +218,7 @@ def _grid(shown: Shown, heads: tuple[str, str]) -> str:
     elif shown.what == "cut":
         notes.append(f"{shown.marked} of {queries * keys} weights hidden after the softmax: rows no longer sum to 1")
     else:
-        notes.append("every row sums to 1")
+        notes.append(say("every column sums to 1" if shown.pattern == "columns" else "every row sums to 1"))
     if not shown.alike:
         notes.append("shown: the first of all")
     if (len(shown.rows), len(shown.columns)) != shown.total:

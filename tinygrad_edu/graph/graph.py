@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from tinygrad_edu.data.files import write_atomically
@@ -10,9 +11,12 @@ from tinygrad_edu.graph.cards import draw
 from tinygrad_edu.graph.dot import dot
 from tinygrad_edu.graph.engine import LayoutError, run_dot
 from tinygrad_edu.graph.ledger import ledger
+from tinygrad_edu.graph.levels import LEVELS, MAX_NODES, at_level, check_open
+from tinygrad_edu.graph.opening import opened
 from tinygrad_edu.graph.picture import Picture
 from tinygrad_edu.graph.record import Record
 from tinygrad_edu.graph.svg import finished
+from tinygrad_edu.graph.words import spoken
 
 
 class Graph:
@@ -29,28 +33,51 @@ class Graph:
 
     def __init__(self, record: Record) -> None:
         self.record = record
-        self._picture: Picture | None = None
+        self._pictures: dict[object, Picture] = {}
 
     def __repr__(self) -> str:
         return f"{self.record.title}: {len(self.record.forward)} ops, {len(self.record.branches)} gradient branches"
 
-    def picture(self) -> Picture:
-        """The cards, wires and clusters of the drawing, as data."""
-        if self._picture is None:
-            self._picture = draw(self.record)
-        return self._picture
+    def picture(self, level: int = 2, open: str | Sequence[str] = (), max_nodes: int | None = MAX_NODES) -> Picture:
+        """The cards, wires and clusters of a drawing, as data.
 
-    def dot(self) -> str:
-        """The drawing in Graphviz's language; needs no Graphviz."""
-        return dot(self.picture())
+        level: 0 for the model between its inputs and results, 1 for its modules, 2 for its named steps, 3 for every op,
+        those of a fused op being the ones of its definition. Equal modules in a row are drawn as one, with their
+        number. open: paths of modules, or patterns such as "blocks.*", to be drawn in full beside their like, at level
+        1 with all their steps; "*" for all. max_nodes: a level with more cards gives way to the one above it, and the
+        picture says so; None for no limit.
 
-    def svg(self) -> str:
-        """The drawing as SVG. Raises LayoutError where it cannot be laid out."""
-        return finished(run_dot(self.dot()), self.picture())
+        Raises ValueError for another level, or where `open` names no module.
+        """
+        patterns = (open,) if isinstance(open, str) else tuple(open)
+        if level not in LEVELS:
+            raise ValueError(f"level: {level!r} is not one of {', '.join(map(str, LEVELS))}; 2 has the named steps")
+        key = level, patterns, max_nodes, spoken()
+        if key not in self._pictures:
+            for pattern in patterns:
+                check_open(pattern, self.record)
+            self._pictures[key] = at_level(self._full, level, patterns, max_nodes)
+        return self._pictures[key]
+
+    def _full(self, every: bool) -> Picture:
+        """Every step, or every op, with nothing folded."""
+        key = every, spoken()
+        if key not in self._pictures:
+            self._pictures[key] = draw(opened(self.record), every=True) if every else draw(self.record)
+        return self._pictures[key]
+
+    def dot(self, level: int = 2, open: str | Sequence[str] = (), max_nodes: int | None = MAX_NODES) -> str:
+        """The drawing in Graphviz's language; needs no Graphviz. Arguments as in `picture`."""
+        return dot(self.picture(level, open, max_nodes))
+
+    def svg(self, level: int = 2, open: str | Sequence[str] = (), max_nodes: int | None = MAX_NODES) -> str:
+        """The drawing as SVG. Arguments as in `picture`. Raises LayoutError where it cannot be laid out."""
+        picture = self.picture(level, open, max_nodes)
+        return finished(run_dot(dot(picture)), picture)
 
     def ledger(self) -> str:
         """The run as a Markdown table, a line for each step, with totals and the four-step check of a diagram."""
-        return ledger(self.record, self.picture())
+        return ledger(self.record, self._full(every=False))
 
     def json(self) -> str:
         """The record itself."""
@@ -59,8 +86,8 @@ class Graph:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a file, whole or not at all: .svg, .dot, .md for the ledger or .json for the record.
 
-        Raises ValueError for another ending, OSError where the file cannot be written, LayoutError where an SVG cannot
-        be laid out; then the DOT text is written beside it.
+        Raises ValueError for another ending, OSError where the file cannot be written, LayoutError where a drawing
+        cannot be laid out; then the DOT text is written beside it.
         """
         path = Path(path)
         views = {".svg": self.svg, ".dot": self.dot, ".md": self.ledger, ".json": self.json}

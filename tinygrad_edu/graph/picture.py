@@ -22,18 +22,21 @@ class Row:
 
 @dataclass(slots=True)
 class Cell:
-    """A leaf that only one card reads, drawn inside it: a parameter or a constant."""
+    """A leaf that only one card reads, drawn inside it: a parameter or a constant. size: how many numbers it has."""
 
     kind: str
     name: str
     shape: str
+    size: int = 0
 
 
 @dataclass(slots=True)
 class Card:
-    """A box for a step, a leaf or a result, as `role` says.
+    """A box for a step, a leaf or a result, as `role` says, or for all that ran in a "module".
 
-    kind: its colour; words: the same in words; lines: small print; path: the module it stands for.
+    kind: its colour; words: the same in words; lines: small print; path: the module it stands for. identity: what it
+    is apart from all names, equal for two that do the same. origin: of a leaf, the kind of value; size: how many
+    numbers it holds. thin: a single line is enough for it.
 
     einsum: how a product pairs axes, as (text, tone) runs, tone "contract", "q", "k" or "". contracts, keeps: the same
     in names of axes. source: where an attention's queries, keys and values come from. visible: what its
@@ -60,13 +63,17 @@ class Card:
     grid: Shown | None = None
     heads: tuple[str, str] = ("", "")
     rows: list[Row] = field(default_factory=list)
+    identity: str = ""
+    origin: str = ""
+    size: int = 0
+    thin: bool = False
 
 
 @dataclass(slots=True)
 class Wire:
     """A value on its way from one card to another. gradient: the name of what comes back, None where nothing does.
 
-    shapes: as it leaves, and as it comes in where it is arranged on the way.
+    shapes: as it leaves, and as it comes in where it is arranged on the way. times: for how many equal ones it stands.
     """
 
     id: str
@@ -76,15 +83,20 @@ class Wire:
     gradient: str | None
     shapes: list[str]
     spine: bool = False
+    times: int = 1
 
 
 @dataclass(slots=True)
 class Cluster:
-    """A module and what ran in it, in order."""
+    """A module and what ran in it, in order. notes: small print below its label; count: of how many equal ones it is
+    the first; path: by which it can be opened, None for the whole model and for what is no module."""
 
     id: str
     label: str
     content: list[Card | Cluster] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    count: int = 1
+    path: str | None = None
 
 
 @dataclass(slots=True)
@@ -99,11 +111,30 @@ class Picture:
 
     def cards(self) -> list[Card]:
         """All cards, in the order of their ids."""
-        found, stack = [], list(self.content)
-        while stack:
-            item = stack.pop()
-            if isinstance(item, Card):
-                found.append(item)
-            else:
-                stack += item.content
-        return sorted(found, key=lambda card: int(card.id[1:]))
+        return sorted(cards_of(self.content), key=lambda card: int(card.id[1:]))
+
+
+def cards_of(content: list[Card | Cluster]) -> list[Card]:
+    """The cards among items and inside of them, in the order in which they stand there."""
+    found, stack = [], list(reversed(content))
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Card):
+            found.append(item)
+        else:
+            stack += reversed(item.content)
+    return found
+
+
+def mark_spine(wires: list[Wire]) -> None:
+    """Mark for every card the wire that comes in on the longest way from the start, so that it is drawn straight."""
+    depth: dict[str, int] = {}
+    first: dict[str, Wire] = {}
+    for wire in wires:
+        wire.spine = False
+        below = depth.get(wire.tail, 0) + 1
+        if below > depth.get(wire.head, 0):
+            depth[wire.head] = below
+            first[wire.head] = wire
+    for wire in first.values():
+        wire.spine = True

@@ -85,8 +85,11 @@ class Steps:
         return found
 
 
-def named_steps(record: Record) -> Steps:
-    """The record at the level where every step has a name: Q, K, V, scores, mask, weights, norm, ..."""
+def named_steps(record: Record, every: bool = False) -> Steps:
+    """The record at the level where every step has a name: Q, K, V, scores, mask, weights, norm, ...
+
+    every: each op is a step of its own, also one that only arranges elements.
+    """
     steps = Steps(record)
     branches = {(b.application, b.at): b for b in record.branches}
     readers: dict[int, int] = {}
@@ -111,7 +114,7 @@ def named_steps(record: Record) -> Steps:
 
     for application in record.forward:
         first = application.inputs[0] if application.inputs else None
-        if application.arranges and first is not None:
+        if application.arranges and first is not None and not every:
             source, trail = start(first)
             flows = (application.id, 0) in branches
             for made in application.outputs:
@@ -122,7 +125,7 @@ def named_steps(record: Record) -> Steps:
                     wires[made] = source, (*trail, application.id)
                     steps.same.setdefault(source, []).append(made)
             continue
-        folded = _folded(application, record.values, readers)
+        folded = None if every else _folded(application, record.values, readers)
         holder = steps.holder.get(folded) if folded is not None else None
         if holder is not None and folded is not None and readers[folded] == 1 and not _named(record.values[folded]):
             step = steps.steps[holder]

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from tinygrad_edu import backend
+from tinygrad_edu.graph.definitions import define
 from tinygrad_edu.graph.graph import Graph
 from tinygrad_edu.graph.record import Output, Record
 from tinygrad_edu.graph.recorder import Recorder
@@ -87,6 +88,7 @@ def run(
             roots.append(x)
     gradients = _backward(recorder, roots) if roots else []
     recorder.finish()
+    define(recorder)
     return record, gradients, result
 
 
