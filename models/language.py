@@ -3,7 +3,7 @@
 from typing import Any
 
 import tinygrad_edu as tg
-from tinygrad_edu import Tensor, nn
+from tinygrad_edu import Tensor, backend, nn
 from tinygrad_edu.nn import functional as F
 
 IGNORED = -100  # the label of a position that does not count: padding, or a token that nothing should predict
@@ -26,7 +26,7 @@ class LanguageModel(nn.Module):
         labels = self.ids(labels)  # [B, T]
         logits = self(ids)  # [B, T, V]
         total = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="sum")
-        return total, int((labels.array != IGNORED).sum())
+        return total, int((backend.on_host(labels) != IGNORED).sum())
 
     def ids(self, ids: Any) -> Tensor:
         """Integers [B, T] - array, nested list or Tensor - as a Tensor on the model's device.

@@ -150,7 +150,7 @@ PLAIN = [
     ),
     C(
         "take_along_dim",
-        lambda x: x.take_along_dim(tg.tensor(PICK), 1) ** 2,
+        lambda x: x.take_along_dim(tg.tensor(PICK, device=x.device), 1) ** 2,
         lambda x: np.take_along_axis(x, PICK, 1) ** 2,
         ((3, 4),),
     ),

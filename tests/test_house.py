@@ -47,6 +47,8 @@ FLOORS = [
     "modes",
     "absent",
     "backend",
+    "device",
+    "gpu",
     "buffers",
 ]
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager, nullcontext
-from types import ModuleType
 from typing import Any
 
 import numpy as np
+
+from tinygrad_edu import gpu
+from tinygrad_edu.device import Device as Device
+from tinygrad_edu.device import check_device as check_device
+from tinygrad_edu.device import number_of
 
 float16, float32, float64 = np.dtype("float16"), np.dtype("float32"), np.dtype("float64")
 int8, int16, int32, int64 = np.dtype("int8"), np.dtype("int16"), np.dtype("int32"), np.dtype("int64")
@@ -15,34 +19,6 @@ uint8, bool_ = np.dtype("uint8"), np.dtype("bool")
 
 Array = Any  # a numpy.ndarray or a cupy.ndarray
 _DEFAULT: dict[str, np.dtype] = {"f": float32, "i": int64, "u": int64, "b": bool_}
-
-
-class Device(str):
-    """The name of a device, "cpu" or "cuda:1", as a string that also tells its parts.
-
-    >>> Device("cuda", 1), Device("cuda:1").type, Device("cuda:1").index, Device("cpu") == "cpu"
-    (device(type='cuda', index=1), 'cuda', 1, True)
-    """
-
-    __slots__ = ()
-
-    def __new__(cls, type: Any, index: int | None = None) -> Device:
-        name = f"cuda:{type}" if isinstance(type, int) else str(type)
-        return super().__new__(cls, name if index is None or name == "cpu" else f"{name}:{index}")
-
-    @property
-    def type(self) -> str:
-        """The kind of device, "cpu" or "cuda"."""
-        return str(self).partition(":")[0]
-
-    @property
-    def index(self) -> Any:
-        """The number of the device, None where the name has none."""
-        number = str(self).partition(":")[2]
-        return int(number) if number else None
-
-    def __repr__(self) -> str:
-        return f"device(type={self.type!r}" + (")" if self.index is None else f", index={self.index})")
 
 
 def module_of(array: Array) -> Any:
@@ -125,8 +101,9 @@ def new_array(data: Any, dtype: Any = None, device: str | None = None) -> Array:
         target = host.dtype
     else:
         target = _DEFAULT[host.dtype.kind]
-    moved = to_device(host, device) if device is not None else host
-    return moved.astype(target, copy=True) if moved is data or not moved.flags.owndata else moved.astype(target)
+    if device is not None and check_device(device) != device_of(host):
+        return to_device(host.astype(target, copy=False), device)
+    return host.astype(target)
 
 
 def zeros(shape: tuple[int, ...]) -> Array:
@@ -140,41 +117,76 @@ def to_device(array: Array, device: str) -> Array:
     if device_of(array) == name:
         return array
     if name == "cpu":
+        settle(array)
         return module_of(array).asnumpy(array)
-    cupy = _cupy()
-    with cupy.cuda.Device(int(name.partition(":")[2])):
-        return cupy.asarray(array)
+    return gpu.upload(array, number_of(name))
 
 
-def check_device(device: object) -> str:
-    """The full name of a device: "cpu" or "cuda:N"; raises where there is no such device, and says what is missing."""
-    name = str(device)
-    kind, _, number = name.partition(":")
+def module_on(device: str | None) -> Any:
+    """The array library that makes arrays on `device`, None for the CPU; a GPU becomes the one computed on."""
+    name = "cpu" if device is None else check_device(device)
     if name == "cpu":
-        return name
-    if kind != "cuda" or (number and not number.isdigit()) or name == "cuda:":
-        raise ValueError(f"device {name!r} is unknown; use 'cpu', 'cuda' or 'cuda:1'")
-    count = _cupy().cuda.runtime.getDeviceCount()
-    if int(number or 0) >= count:
-        raise ValueError(f"device {name!r}: this machine has {count} CUDA device(s), numbered from 0")
-    return f"cuda:{int(number or 0)}"
+        return np
+    gpu.settle(number_of(name))
+    return gpu.library()
 
 
-def _cupy() -> ModuleType:
-    try:
-        import cupy
-    except ImportError:
+def arange(first: float, last: float, by: float, device: str | None) -> Array:
+    """first, first + by, ... below `last`, made on `device`; known on the host, too, where they are integers."""
+    host = np.arange(first, last, by)
+    if device is None or check_device(device) == "cpu":
+        return host
+    found = module_on(device).arange(first, last, by, dtype=host.dtype)
+    if host.dtype.kind == "i":
+        gpu.remember(found, host)
+    return found
+
+
+def total(numbers: list[Any]) -> float:
+    """The sum of numbers, some of them perhaps arrays of no axes, as a number: each device is waited for once."""
+    sums: dict[str, Any] = {}
+    for x in numbers:
+        place = device_of(x) if is_array(x) else "cpu"
+        settle(x)
+        sums[place] = sums.get(place, 0.0) + x
+    return sum(x.item() if hasattr(x, "item") else x for x in sums.values())
+
+
+def on_host(ids: Any) -> Array:
+    """The values of an array, or of a tensor, on the host.
+
+    A tensor of integers that was made there and not written to since is known there still: no copy, no wait.
+    """
+    array, known = _known(ids)
+    if known is not None and array.flags.c_contiguous and known.size == array.size:
+        return known.reshape(array.shape)
+    return to_device(array, "cpu")
+
+
+def _known(ids: Any) -> tuple[Array, Array | None]:
+    """The array of `ids`, and what is known on the host of the memory that it shows."""
+    array = getattr(ids, "array", ids)
+    if isinstance(array, np.ndarray) or array is ids or ids._version[0]:
+        return array, None
+    return array, gpu.uploaded_as(array)
+
+
+def settle(array: Array) -> None:
+    """Compute on the GPU of `array` from here on, if it is on one."""
+    if gpu.in_use and module_of(array) is not np:
+        gpu.settle(array.device.id)
+
+
+def one_device(what: str, arrays: list[Any]) -> None:
+    """Compute on the device of the arrays from here on; raise ValueError where they lie on several."""
+    found = list(dict.fromkeys(device_of(x) for x in arrays if is_array(x)))
+    if len(found) > 1:
+        there = next((name for name in found if name != "cpu"), found[0])
         raise ValueError(
-            "device 'cuda' needs CuPy, which is not installed: in the checkout, pip install -e '.[cuda12]' "
-            "(or '.[cuda13]', by your driver's CUDA version)"
-        ) from None
-    try:
-        cupy.cuda.runtime.getDeviceCount()
-    except Exception as error:
-        raise ValueError(
-            f"device 'cuda' needs an NVIDIA GPU with a driver, and CuPy finds none here: {error}"
-        ) from None
-    return cupy
+            f"{what}: its inputs lie on {' and '.join(found)}; bring them together, with .to({there!r}) for example"
+        )
+    if found and found[0] != "cpu":
+        gpu.settle(number_of(found[0]))
 
 
 def promoted(operands: list[Any], tensors: list[bool]) -> list[Any]:
@@ -218,6 +230,16 @@ def quiet(array: Array) -> AbstractContextManager[Any]:
     return np.errstate(all="ignore") if module_of(array) is np else nullcontext()
 
 
+def largest(array: Array, axes: tuple[int, ...], least: float) -> Array:
+    """The largest along the axes, which stay as 1; `least` where there is nothing. CuPy's max has no initial value."""
+    if isinstance(array, np.ndarray):
+        return array.max(axis=axes, keepdims=True, initial=least)
+    if array.size:
+        return array.max(axis=axes, keepdims=True)
+    shape = tuple(1 if i in axes else n for i, n in enumerate(array.shape))
+    return module_of(array).full(shape, least, dtype=array.dtype)
+
+
 def accumulate(total: Array, more: Array, owned: bool) -> Array:
     """total + more, in place where `owned` says that nobody else can see `total`."""
     if owned and total.ndim:
@@ -250,6 +272,18 @@ def _address(array: Array) -> int:
     return array.__array_interface__["data"][0]
 
 
+def writable(array: Array) -> bool:
+    """Whether writing to the array changes its own elements alone; CuPy would write to copied ones, too."""
+    if isinstance(array, np.ndarray):
+        return array.flags.writeable
+    return all(step or n < 2 for step, n in zip(array.strides, array.shape, strict=True))
+
+
+def copy_beside(array: Array, like: Array) -> Array:
+    """A copy on the device of `like`."""
+    return array.copy() if type(array) is type(like) else to_device(array, device_of(like))
+
+
 def own_copy(array: Array) -> Array:
     """A copy in memory of its own, rows in C order."""
     return array.copy(order="C")
@@ -268,9 +302,7 @@ def add_at(target: Array, index: Any, values: Array) -> None:
     elif isinstance(target, np.ndarray):
         np.add.at(target, index, values)
     else:
-        import cupyx
-
-        cupyx.scatter_add(target, index, values)
+        gpu.add_at(target, index, values)
 
 
 def names_twice(array: Array, index: Any) -> bool:
@@ -280,7 +312,7 @@ def names_twice(array: Array, index: Any) -> bool:
         return False
     seen = module_of(array).zeros(array.shape, dtype=int64)
     add_at(seen, index, 1)
-    return bool((seen > 1).any())
+    return (seen > 1).any().item()
 
 
 def add_along(target: Array, index: Array, values: Array, axis: int) -> None:
@@ -294,9 +326,7 @@ def change_along(target: Array, index: Array, values: Array, axis: int, by: str)
     if isinstance(target, np.ndarray):
         getattr(np, by).at(target, place, values)
     else:
-        import cupyx
-
-        {"maximum": cupyx.scatter_max, "minimum": cupyx.scatter_min}[by](target, place, values)
+        gpu.change_at(target, place, values, by)
 
 
 def _grid(target: Array, index: Array, axis: int) -> tuple[Array, ...]:
@@ -306,11 +336,22 @@ def _grid(target: Array, index: Array, axis: int) -> tuple[Array, ...]:
     return tuple(grid)
 
 
-def check_ids(ids: Array, count: int, what: str) -> None:
-    """Raise an IndexError unless all ids lie in 0 to count - 1; negative ones do not count from the end."""
-    if ids.dtype.kind not in "iu":
-        raise TypeError(f"{what}: ids must be integers, got dtype {ids.dtype}; convert them with .long()")
-    if ids.size:
-        low, high = int(ids.min()), int(ids.max())
-        if low < 0 or high >= count:
+def check_ids(ids: Any, count: int, what: str) -> None:
+    """Raise an IndexError unless all ids, an array or a tensor, lie in 0 to count - 1; negative ones do not count from
+    the end.
+
+    A GPU would wrap them in silence, so it is asked; a tensor that came from the host is checked there instead, see
+    `on_host`.
+    """
+    array, known = _known(ids)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{what}: ids must be integers, got dtype {array.dtype}; convert them with .long()")
+    if array.size and (known is None or not _within(known, count)[0]):  # ids may be a part, and right, of what is known
+        fits, low, high = _within(array, count)
+        if not fits:
             raise IndexError(f"{what}: ids must lie in 0 to {count - 1}, got values from {low} to {high}")
+
+
+def _within(ids: Array, count: int) -> tuple[bool, int, int]:
+    low, high = ids.min().item(), ids.max().item()
+    return low >= 0 and high < count, low, high

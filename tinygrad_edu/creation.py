@@ -65,7 +65,7 @@ def full(
     tensor([7, 7])
     """
     sizes = (size,) if isinstance(size, int) else tuple(size)
-    return _made(np.full(sizes, fill_value), dtype, device, requires_grad)
+    return _made(backend.module_on(device).full(sizes, fill_value), dtype, device, requires_grad)
 
 
 def zeros(
@@ -109,7 +109,7 @@ empty_like = zeros_like
 
 def eye(n: int, m: int | None = None, dtype: Any = None, device: str | None = None) -> Tensor:
     """The identity: ones on the diagonal of [n, m], zeros elsewhere; m = n where None."""
-    return _made(np.eye(n, m), dtype, device, False)
+    return _made(backend.module_on(device).eye(n, m), dtype, device, False)
 
 
 def arange(
@@ -127,12 +127,12 @@ def arange(
     """
     numbers: list[Any] = [v.item() if isinstance(v, Tensor) else v for v in (start, end, step)]
     first, last, by = numbers if end is not None else (0, *numbers[::2])
-    return _made(np.arange(first, last, by), dtype, device, requires_grad)
+    return _made(backend.arange(first, last, by, device), dtype, device, requires_grad)
 
 
 def linspace(start: float, end: float, steps: int, dtype: Any = None, device: str | None = None) -> Tensor:
     """`steps` numbers from `start` to `end`, both included, at equal distances."""
-    return _made(np.linspace(start, end, steps), dtype, device, False)
+    return _made(backend.module_on(device).linspace(start, end, steps), dtype, device, False)
 
 
 def _triangle(lower: bool, row: int, col: int, offset: int, device: str | None) -> Tensor:
@@ -268,7 +268,7 @@ def bernoulli(input: Tensor, generator: random.Generator | None = None) -> Tenso
     Raises ValueError for what is no probability.
     """
     p = input.array
-    if not ((p >= 0) & (p <= 1)).all():
+    if not ((p >= 0) & (p <= 1)).all().item():
         raise ValueError("bernoulli: every element must be a probability from 0 to 1")
     return (rand_like(input, generator) < input.detach()).to(input.dtype)
 

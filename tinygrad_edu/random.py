@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_edu import backend
 from tinygrad_edu.modes import thread
 
 _COUNTER_WORDS = 4  # Philox gives four 64-bit words per count
@@ -96,7 +95,7 @@ def indices(weights: np.ndarray, count: int, replacement: bool, key: tuple[int, 
 
 
 def keep_mask(like: Any, p: float, key: tuple[int, int], first_sample: int) -> Any:
-    """An array like `like`: 0 with probability `p`, else 1 / (1 − p).
+    """An array like `like`, on the CPU: 0 with probability `p`, else 1 / (1 − p).
 
     The numbers of sample i (axis 0, counted from `first_sample`) depend on the key and i alone, so a batch that is cut
     into shards drops the same elements as the whole.
@@ -108,6 +107,4 @@ def keep_mask(like: Any, p: float, key: tuple[int, int], first_sample: int) -> A
     words = philox.random_raw(samples * counts * _COUNTER_WORDS).view(np.uint32)
     bits = words.reshape(samples, counts * 2 * _COUNTER_WORDS)[:, :each].reshape(shape)
     kept = bits >= np.uint32(min(round(p * 2**32), 2**32 - 1))
-    scaled = kept * like.dtype.type(1.0 / (1.0 - p) if p < 1 else 0.0)
-    xp = backend.module_of(like)
-    return scaled if xp is np else xp.asarray(scaled)
+    return kept * like.dtype.type(1.0 / (1.0 - p) if p < 1 else 0.0)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, ClassVar
 
-from tinygrad_edu import backend
+from tinygrad_edu import backend, gpu
 from tinygrad_edu.modes import thread
 from tinygrad_edu.plan import Plan, declare, plan_for
 
@@ -172,6 +172,8 @@ class Op:
             else:
                 arrays.append(x)
             bit <<= 1
+        if gpu.in_use:
+            backend.one_device(cls.name, arrays)
         mode = thread.mode
         if cls.definition is not None and (mode.defines(cls.name) or not cls.has_kernel(arrays)):
             with nullcontext() if mode.trace is None else mode.trace.opened(cls, inputs, static):

@@ -188,8 +188,8 @@ def _worst(arrays: Any, only_nan: bool = False) -> str:
             a = a.array
         if backend.is_array(a) and a.dtype.kind == "f" and a.size:
             xp = backend.module_of(a)
-            if not xp.isfinite(a).all():
-                if xp.isnan(a).any():
+            if not xp.isfinite(a).all().item():
+                if xp.isnan(a).any().item():
                     return "NaN"
                 found = "" if only_nan else "infinity"
     return found

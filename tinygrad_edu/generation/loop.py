@@ -112,4 +112,4 @@ def _drawn(
 def _next_logits(model: Model, ids: np.ndarray) -> np.ndarray:
     """[B, T] -> [B, V]. Entered anew for each token: whoever reads the stream may train in between."""
     with measuring(model):
-        return model(ids).numpy()[:, -1]
+        return model(ids)[:, -1].numpy()

@@ -1,4 +1,4 @@
-"""The fast bodies of the fused ops, one package per array library, with the same functions in each."""
+"""The fast bodies of the fused ops: a table of kernels for each array library, with the same signatures in each."""
 
 import functools
 import importlib
@@ -16,3 +16,8 @@ def _load(library: str) -> ModuleType:
 def of(array: Any) -> ModuleType:
     """The kernels for the library that owns `array`."""
     return _load("numpy" if isinstance(array, np.ndarray | np.generic) else "cupy")
+
+
+def take(name: str, array: Any) -> bool:
+    """Whether there is a kernel `name` for the library of `array`; CuPy's are for float32 and float64."""
+    return hasattr(of(array), name) and (isinstance(array, np.ndarray) or array.dtype.name in ("float32", "float64"))

@@ -73,11 +73,11 @@ class Changes(Variable, result=False):
                     f"{what}: this tensor shares the memory of a leaf that needs a gradient, which is not changed on "
                     f"the tape, or it would be no leaf any more; do it under no_grad(), or change x.clone()"
                 )
-        if not self.array.flags.writeable:
+        if not backend.writable(self.array):
             raise RuntimeError(f"{what}: this tensor's memory is read-only or copied (expand); clone() it first")
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        place = index_of(key)
+        place = index_of(key, self)
         value = operand(value, self)
         if value.array.dtype.kind == "f" and self.array.dtype.kind != "f":
             raise TypeError(f"x[...] = v: a tensor of {self.array.dtype} cannot hold {value.array.dtype}")

@@ -139,8 +139,9 @@ def check_broadcast(given: tuple[int, ...], target: tuple[int, ...], what: str) 
         raise ValueError(f"{what}: shape {given} does not broadcast to {target}; lengths must be equal or 1")
 
 
-def index_of(key: Any) -> Any:
-    """What stands in x[...], with arrays copied: a later change of the caller's must not change the derivative."""
+def index_of(key: Any, like: Variable) -> Any:
+    """What stands in x[...], with arrays copied to beside x: a later change of the caller's must not change the
+    derivative."""
 
     def plain(part: Any) -> Any:
         if isinstance(part, slice):
@@ -153,7 +154,7 @@ def index_of(key: Any) -> Any:
         if backend.is_array(part):
             if part.dtype.kind not in "iub":
                 raise IndexError(f"index: arrays that pick elements hold integers or booleans, got {part.dtype}")
-            return part.copy()
+            return backend.copy_beside(part, like.array)
         return part
 
     return tuple(plain(part) for part in key) if isinstance(key, tuple) else plain(key)

@@ -114,11 +114,11 @@ class Named(Curves, result=False):
 
     def allclose(self, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
         """Whether `isclose` holds for every element."""
-        return bool(self.isclose(other, rtol, atol, equal_nan).array.all())
+        return self.isclose(other, rtol, atol, equal_nan).array.all().item()
 
     def equal(self, other: Any) -> bool:
         """Whether both have one shape and the same elements."""
-        return self.array.shape == other.array.shape and bool((self.array == other.array).all())
+        return self.array.shape == other.array.shape and (self.array == other.array).all().item()
 
     def nelement(self) -> int:
         """The number of elements."""
@@ -138,7 +138,7 @@ class Named(Curves, result=False):
             raise missing("Tensor", name, () if name[:1] == "_" else dir(type(self)), _INSTEAD)
 
     def __contains__(self, element: Any) -> bool:
-        return bool((self.array == (element.array if isinstance(element, Variable) else element)).any())
+        return (self.array == (element.array if isinstance(element, Variable) else element)).any().item()
 
     def __round__(self, ndigits: int | None = None) -> Tensor:
         return self.round(decimals=ndigits or 0)

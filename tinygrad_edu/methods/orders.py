@@ -85,7 +85,7 @@ class Orders(Variable, result=False):
             interpolation: between two elements "linear", "lower", "higher", "midpoint" or "nearest".
         """
         shares = operand(q if isinstance(q, Variable) else backend.new_array(q, self.array.dtype), self)
-        if shares.array.ndim > 1 or ((shares.array < 0) | (shares.array > 1)).any():
+        if shares.array.ndim > 1 or ((shares.array < 0) | (shares.array > 1)).any().item():
             raise ValueError(f"quantile: q holds numbers from 0 to 1 in at most one axis, got {q}")
         x: Any = shape.Reshape(self, shape=(self.array.size,)) if dim is None else with_axis(self)
         axis = axis_of(x, 0 if dim is None else dim, "quantile")

@@ -22,7 +22,7 @@ class Picks(Variable, result=False):
     __slots__ = ()
 
     def __getitem__(self, key: Any) -> Tensor:
-        return pick.GetItem(self, index=index_of(key))
+        return pick.GetItem(self, index=index_of(key, self))
 
     def gather(self, dim: int, index: Any, *, sparse_grad: bool = False) -> Tensor:
         """out[..., i, ...] = x[..., index[..., i, ...], ...] along `dim`; the other lengths are the index's."""
@@ -75,7 +75,7 @@ class Picks(Variable, result=False):
         where, values = operand(mask, self), operand(source, self)
         full = np.broadcast_shapes(self.array.shape, where.array.shape)
         x, where = self.expand(full), where.expand(full)  # type: ignore[attr-defined]
-        count = int(where.array.sum())
+        count = where.array.sum().item()
         if count > values.array.size:
             raise ValueError(f"masked_scatter: {count} places to fill, but source has {values.array.size} elements")
         return pick.SetItem(x, values.reshape(-1)[:count], index=(where.array.copy(),))
@@ -136,7 +136,7 @@ class Picks(Variable, result=False):
 
     def index_put(self, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
         """x with `values` at x[indices], a tuple of index tensors; added to what is there if `accumulate`."""
-        place, given = index_of(tuple(indices)), operand(values, self)
+        place, given = index_of(tuple(indices), self), operand(values, self)
         if not accumulate:
             return pick.SetItem(self, given, index=place)
         given = given.expand(self.array[place].shape)
@@ -230,7 +230,7 @@ def _multiplied(x: Any, index: Any, src: Any, axis: int) -> Any:
     rounds = xp.arange(sorted_.size) - begins
     values = src.reshape(-1)
     flat_x = x.reshape(-1)
-    for n in range(int(rounds.max(initial=-1)) + 1):
+    for n in range(rounds.max().item() + 1 if rounds.size else 0):
         now = order[rounds == n]
         at = (places[now],)
         flat_x = pick.SetItem(flat_x, pick.GetItem(flat_x, index=at) * values[now], index=at)

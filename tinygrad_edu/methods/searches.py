@@ -39,7 +39,7 @@ class Searches(Variable, result=False):
     def bincount(self, weights: Any = None, minlength: int = 0) -> Tensor:
         """How often each of 0, 1, ... is an element of a vector of integers, or the sums of their weights."""
         kind, lengths = self.array.dtype, self.array.shape
-        if len(lengths) != 1 or kind.kind not in "iu" or (self.array < 0).any():
+        if len(lengths) != 1 or kind.kind not in "iu" or (self.array < 0).any().item():
             raise ValueError(f"bincount: needs a vector of integers of at least 0, got {kind} of shape {lengths}")
         return search.Bincount(self, None if weights is None else operand(weights, self), minlength=minlength)
 

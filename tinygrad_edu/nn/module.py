@@ -259,9 +259,9 @@ class Module(Hooked, Conversions):
                 wrong.append(f"{name} has dtype {array.dtype}, the module's is {target.array.dtype}")
             else:
                 copy = backend.new_array(array, target.array.dtype, backend.device_of(target.array))
-                if id(target) in new and not ((before := new[id(target)][1]) == copy).all():
+                if id(target) in new and not ((before := new[id(target)][1]) == copy).all().item():
                     both = (before != before) & (copy != copy)
-                    if not ((before == copy) | both).all():
+                    if not ((before == copy) | both).all().item():
                         wrong.append(f"{' and '.join(names[id(target)])} are one tied parameter, with unequal values")
                 new[id(target)] = target, copy
         if wrong:

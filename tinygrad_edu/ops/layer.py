@@ -1,6 +1,6 @@
 """The fused bodies of layers: linear, embedding, layer_norm, dropout."""
 
-from tinygrad_edu import kernels, random
+from tinygrad_edu import kernels
 from tinygrad_edu.ops.arithmetic import Add, Mul, Sqrt, Sub
 from tinygrad_edu.ops.choice import Where
 from tinygrad_edu.ops.index import GetItem
@@ -103,7 +103,7 @@ class Dropout(Op):
     saves = ("scaled",)
 
     def forward(x, *, p, key, first_sample):
-        scaled = random.keep_mask(x, p, key, first_sample)
+        scaled = kernels.of(x).keep_mask(x, p, key, first_sample)
         return x * scaled, scaled
 
     def dx(g, scaled):

@@ -1,6 +1,6 @@
 """Ops that shorten axes: sums, means, maxima, over a tuple of axes."""
 
-from tinygrad_edu.backend import floating, module_of, quiet
+from tinygrad_edu.backend import floating, largest, module_of, quiet
 from tinygrad_edu.ops.arithmetic import Exp
 from tinygrad_edu.ops.choice import Cast, Where
 from tinygrad_edu.ops.shape import Cat, Expand, Narrow, Permute, Reshape
@@ -87,7 +87,7 @@ class LogSumExp(Op):
 
     def forward(x, *, axes, keepdim=False):
         xp = module_of(x)
-        top = x.max(axis=axes, keepdims=True, initial=-xp.inf)
+        top = largest(x, axes, -xp.inf)
         top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
         with quiet(x):
             y = xp.log(xp.exp(x - top).sum(axis=axes, keepdims=True)) + top
@@ -103,7 +103,7 @@ class Norm(Op):
 
     def forward(x, *, axes, keepdim=False):
         xp = module_of(x)
-        top = xp.abs(x).max(axis=axes, keepdims=True, initial=0)
+        top = largest(xp.abs(x), axes, 0.0)
         top = xp.where(xp.isfinite(top) & (top > 0), top, xp.ones_like(top))
         y = xp.sqrt(xp.square(x / top).sum(axis=axes, keepdims=True)) * top  # squares of large numbers overflow
         return y if keepdim else y.squeeze(axes)

@@ -72,7 +72,7 @@ class AdamW(Optimizer):
         if group["amsgrad"]:
             _adamw(param, grad, **state, **options)
         else:
-            kernel = getattr(kernels.of(param), "adamw", _adamw)
+            kernel = kernels.of(param).adamw if kernels.take("adamw", param) else _adamw
             kernel(param, grad, state["exp_avg"], state["exp_avg_sq"], **options)
 
 

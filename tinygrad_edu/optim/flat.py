@@ -42,9 +42,11 @@ class Flat:
 
     def _zeros(self, like: Any) -> Any:
         size, unit = self.starts[-1], like.dtype.itemsize
+        if not isinstance(like, np.ndarray):  # a GPU's memory starts on a line of its own
+            return backend.module_on(backend.device_of(like)).zeros(size, dtype=like.dtype)
         memory = np.zeros(size + LINE // unit, like.dtype)
         offset = -memory.ctypes.data % LINE // unit
-        return backend.to_device(memory[offset : offset + size], backend.device_of(like))
+        return memory[offset : offset + size]
 
     def _views(self, flat: Any) -> list[Any]:
         return [

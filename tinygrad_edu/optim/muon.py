@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tinygrad_edu.backend import module_of
 from tinygrad_edu.optim.adamw import AdamW
 from tinygrad_edu.optim.optimizer import Optimizer
 
@@ -115,7 +116,7 @@ def orthogonal(matrix: Any, coefficients: Coefficients = COEFFICIENTS, steps: in
     a, b, c = coefficients
     tall = matrix.shape[0] > matrix.shape[1]
     x = matrix.T if tall else matrix
-    x = x / max(math.sqrt(float((matrix * matrix).sum())), eps)
+    x = x / module_of(x).maximum((matrix * matrix).sum() ** 0.5, eps)
     for _ in range(steps):
         square = x @ x.T
         factor = square @ square

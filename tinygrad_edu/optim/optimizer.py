@@ -129,6 +129,7 @@ class Optimizer:
         ]
         for group, flat, runs in found:
             for begin, end, count in runs:
+                backend.settle(flat.values)
                 self._update(group, flat, begin, end, count)
                 flat.written(begin, end, count)
         return loss

@@ -4,6 +4,7 @@ Every function takes float32 or float64 arrays of any strides, also empty ones, 
 fresh memory, and leaves its inputs as they were (`adamw`, which updates in place, is the exception).
 """
 
+from ...random import keep_mask
 from .activation import erf, gelu
 from .attention import Weights, attention, attention_backward
 from .linear import embedding, embedding_backward, linear, linear_backward
@@ -25,6 +26,7 @@ __all__ = [
     "embedding_backward",
     "erf",
     "gelu",
+    "keep_mask",
     "layer_norm",
     "layer_norm_backward",
     "linear",

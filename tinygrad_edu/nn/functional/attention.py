@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinygrad_edu.nn.functional.common import floating_of, tensor_of
+from tinygrad_edu.nn.functional.common import beside, floating_of
 from tinygrad_edu.nn.functional.layers import drops
 from tinygrad_edu.ops import activation, attention, layer, shape
 from tinygrad_edu.tensor import Tensor
@@ -68,7 +68,7 @@ def scaled_dot_product_attention(
         raise ValueError(f"attention: dropout_p is a probability from 0 to 1, got {dropout_p}")
     visible = attn_mask
     if visible is not None:
-        visible = tensor_of(visible, "attention: attn_mask")
+        visible = beside(visible, q, "attention: attn_mask")
         if visible.array.dtype.kind not in "bf":
             raise TypeError(
                 f"attention: attn_mask must be boolean (True = may read) or floating (added to the scores), got "
@@ -99,7 +99,7 @@ def _split_mask(mask: Any) -> tuple[Any, Any]:
     """A floating mask as a boolean one where it holds but 0 and −∞ and needs no gradient, else as it is."""
     if not mask.requires_grad:
         shown = mask.array == 0
-        if (shown | (mask.array == float("-inf"))).all():
+        if (shown | (mask.array == float("-inf"))).all().item():
             return Tensor(shown), None
     return None, mask
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tinygrad_edu.methods.common import operand
 from tinygrad_edu.tape import Variable
 from tinygrad_edu.tensor import Tensor
 
@@ -14,6 +15,13 @@ def tensor_of(x: Any, what: str) -> Any:
     if x is None:
         raise TypeError(f"{what} is None; give a Tensor")
     return Tensor(x)
+
+
+def beside(x: Any, like: Variable, what: str) -> Any:
+    """A tensor as it is, anything else as a tensor on the device of `like`."""
+    if x is None:
+        raise TypeError(f"{what} is None; give a Tensor")
+    return operand(x, like)
 
 
 def floating_of(x: Any, what: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 from tinygrad_edu import backend, random
 from tinygrad_edu.functional import where
 from tinygrad_edu.modes import no_grad, thread
-from tinygrad_edu.nn.functional.common import floating_of, tensor_of
+from tinygrad_edu.nn.functional.common import beside, floating_of, tensor_of
 from tinygrad_edu.ops import layer, shape
 from tinygrad_edu.tensor import Tensor
 
@@ -74,11 +74,12 @@ def embedding(
     >>> embedding([1, 0], [[1.0, 2.0], [3.0, 4.0]]).tolist()
     [[3.0, 4.0], [1.0, 2.0]]
     """
-    ids, w = tensor_of(input, "embedding: input"), floating_of(weight, "embedding: weight")
+    w = floating_of(weight, "embedding: weight")
+    ids = beside(input, w, "embedding: input")
     if w.array.ndim != 2:
         raise ValueError(f"embedding: weight must be [V, D], got shape {w.array.shape}")
     rows = w.array.shape[0]
-    backend.check_ids(ids.array, rows, "embedding")
+    backend.check_ids(ids, rows, "embedding")
     if padding_idx is not None:
         if not -rows <= padding_idx < rows:
             raise IndexError(f"embedding: padding_idx {padding_idx} is outside {-rows} to {rows - 1}")
@@ -221,7 +222,7 @@ def one_hot(input: Any, num_classes: int = -1) -> Tensor:
     [[1, 0, 0], [0, 0, 1]]
     """
     ids = tensor_of(input, "one_hot: input")
-    classes = int(ids.array.max()) + 1 if num_classes == -1 else num_classes
+    classes = ids.array.max().item() + 1 if num_classes == -1 else num_classes
     backend.check_ids(ids.array, classes, "one_hot")
     xp = backend.module_of(ids.array)
     return (ids.unsqueeze(-1) == Tensor(xp.arange(classes))).long()

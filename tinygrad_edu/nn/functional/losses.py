@@ -7,7 +7,7 @@ from typing import Any
 
 from tinygrad_edu import backend
 from tinygrad_edu.nn.functional.activations import log_softmax, softplus
-from tinygrad_edu.nn.functional.common import floating_of, tensor_of
+from tinygrad_edu.nn.functional.common import beside, floating_of
 from tinygrad_edu.ops import choice, index, loss
 from tinygrad_edu.tensor import Tensor
 
@@ -44,7 +44,8 @@ def cross_entropy(
     >>> round(cross_entropy([[0.0, 0.0]], [1]).item(), 4)
     0.6931
     """
-    logits, given = floating_of(input, "cross_entropy: input"), tensor_of(target, "cross_entropy: target")
+    logits = floating_of(input, "cross_entropy: input")
+    given = beside(target, logits, "cross_entropy: target")
     reduction = reduction_of(size_average, reduce, reduction, "cross_entropy")
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(f"cross_entropy: label_smoothing must lie in 0 to 1, got {label_smoothing}")
@@ -54,7 +55,7 @@ def cross_entropy(
     counted = _check_targets(ids, rows, ignore_index, "cross_entropy")
     w = _class_weight(rows, weight, "cross_entropy")
     losses = loss.CrossEntropy(rows, ids, w, ignore_index=ignore_index, smoothing=label_smoothing)
-    return _reduced(losses, ids, w, counted, wanted, reduction)
+    return _reduced(losses, ids, w, counted, wanted, reduction, ignore_index)
 
 
 def nll_loss(
@@ -71,15 +72,17 @@ def nll_loss(
     >>> nll_loss([[-0.5, -2.0]], [1])
     tensor(2.)
     """
-    given, target = floating_of(input, "nll_loss: input"), tensor_of(target, "nll_loss: target")
+    given = floating_of(input, "nll_loss: input")
+    target = beside(target, given, "nll_loss: target")
     reduction = reduction_of(size_average, reduce, reduction, "nll_loss")
     rows, ids, wanted = _rows(given, target, "nll_loss")
     counted = _check_targets(ids, rows, ignore_index, "nll_loss")
     w = _class_weight(rows, weight, "nll_loss")
     scaled = rows if w is None else rows * w
-    safe = choice.Where(Tensor(counted), ids, 0).reshape(-1, 1)
+    found = Tensor(ids.array != ignore_index)
+    safe = choice.Where(found, ids, 0).reshape(-1, 1)
     picked = index.Gather(scaled, safe, axis=1).reshape(-1)
-    return _reduced(choice.Where(Tensor(counted), -picked, 0.0), ids, w, counted, wanted, reduction)
+    return _reduced(choice.Where(found, -picked, 0.0), ids, w, counted, wanted, reduction, ignore_index)
 
 
 def binary_cross_entropy_with_logits(
@@ -104,7 +107,7 @@ def binary_cross_entropy_with_logits(
     if pos_weight is None:
         each = softplus(z) - z * y
     else:
-        p = tensor_of(pos_weight, "binary_cross_entropy_with_logits: pos_weight")
+        p = beside(pos_weight, z, "binary_cross_entropy_with_logits: pos_weight")
         each = (1.0 - y) * z + (1.0 + (p - 1.0) * y) * softplus(-z)
     return _all(
         each if weight is None else each * weight,
@@ -125,7 +128,7 @@ def binary_cross_entropy(
     Give logits to `binary_cross_entropy_with_logits` where they are at hand: it loses nothing near 0 and 1.
     """
     p, y = _pair(input, target, "binary_cross_entropy")
-    if ((p.array < 0) | (p.array > 1)).any():
+    if ((p.array < 0) | (p.array > 1)).any().item():
         raise ValueError(
             "binary_cross_entropy: input must be probabilities from 0 to 1; for logits use ..._with_logits"
         )
@@ -230,12 +233,13 @@ def _weighed(each: Tensor, weight: Any, reduction: str) -> Tensor:
     """The losses times their weights; a mean divides by the weights' sum."""
     if weight is None:
         return _all(each, reduction)
-    w = tensor_of(weight, "weight").expand(each.shape)
+    w = beside(weight, each, "weight").expand(each.shape)
     return (each * w).sum() / w.sum() if reduction == "mean" else _all(each * w, reduction)
 
 
 def _pair(input: Any, target: Any, what: str) -> tuple[Any, Any]:
-    x, y = floating_of(input, f"{what}: input"), tensor_of(target, f"{what}: target")
+    x = floating_of(input, f"{what}: input")
+    y = beside(target, x, f"{what}: target")
     if x.array.shape != y.array.shape:
         if what.startswith("binary"):
             raise ValueError(f"{what}: input {x.array.shape} and target {y.array.shape} must have one shape")
@@ -261,10 +265,10 @@ def _rows(logits: Any, ids: Any, what: str) -> tuple[Any, Any, tuple[int, ...]]:
 
 
 def _check_targets(ids: Any, rows: Any, ignore_index: int, what: str) -> Any:
-    """Which targets count, an array; raises for one that is no class."""
-    flat = ids.array
-    if flat.dtype.kind not in "iu":
-        raise TypeError(f"{what}: target ids must be integers, got {flat.dtype}; convert them with .long()")
+    """Which targets count, an array on the host; raises for one that is no class."""
+    if ids.array.dtype.kind not in "iu":
+        raise TypeError(f"{what}: target ids must be integers, got {ids.array.dtype}; convert them with .long()")
+    flat = backend.on_host(ids)
     counted = flat != ignore_index
     backend.check_ids(flat[counted], rows.array.shape[1], f"{what}: target")
     return counted
@@ -273,7 +277,7 @@ def _check_targets(ids: Any, rows: Any, ignore_index: int, what: str) -> Any:
 def _class_weight(rows: Any, weight: Any, what: str) -> Any:
     if weight is None:
         return None
-    w = tensor_of(weight, f"{what}: weight")
+    w = beside(weight, rows, f"{what}: weight")
     if w.array.shape != rows.array.shape[1:]:
         raise ValueError(
             f"{what}: weight has shape {w.array.shape}, expected one number a class {rows.array.shape[1:]}"
@@ -281,7 +285,9 @@ def _class_weight(rows: Any, weight: Any, what: str) -> Any:
     return w.detach() if w.array.dtype == rows.array.dtype else choice.Cast(w.detach(), dtype=rows.array.dtype)
 
 
-def _reduced(losses: Any, ids: Any, weight: Any, counted: Any, wanted: tuple[int, ...], reduction: str) -> Tensor:
+def _reduced(
+    losses: Any, ids: Any, weight: Any, counted: Any, wanted: tuple[int, ...], reduction: str, ignore_index: int
+) -> Tensor:
     if reduction == "none":
         return losses.reshape(wanted)
     if reduction == "mean" and weight is None and counted.all():
@@ -289,8 +295,14 @@ def _reduced(losses: Any, ids: Any, weight: Any, counted: Any, wanted: tuple[int
     total = losses.sum()
     if reduction == "sum":
         return total
-    count = int(counted.sum()) if weight is None else float(weight.array[ids.array[counted]].sum())
+    count = int(counted.sum()) if weight is None else _weights_of(ids.array, weight.array, ignore_index)
     return total / count if count else total * float("nan")
+
+
+def _weights_of(ids: Any, weight: Any, ignore_index: int) -> float:
+    """The weights of the targets that count, added up."""
+    counts = ids != ignore_index
+    return (weight[ids * counts] * counts).sum().item()
 
 
 def _soft_cross_entropy(logits: Any, target: Any, weight: Any, reduction: str, smoothing: float) -> Tensor:
@@ -303,7 +315,7 @@ def _soft_cross_entropy(logits: Any, target: Any, weight: Any, reduction: str, s
     q = target * (1.0 - smoothing) + smoothing / classes if smoothing else target
     each = q * log_softmax(logits, axis)
     if weight is not None:
-        w = tensor_of(weight, "cross_entropy: weight")
+        w = beside(weight, logits, "cross_entropy: weight")
         each = each * w.reshape(-1, *(1,) * (logits.array.ndim - axis - 1))
     losses = -each.sum(axis)
     return losses if reduction == "none" else losses.sum() if reduction == "sum" else losses.mean()

@@ -34,7 +34,8 @@ def clip_grad_norm_(
         error_if_nonfinite: raise RuntimeError for a norm that is infinite or NaN.
         foreach: PyTorch's choice of implementation, without effect here.
 
-    Returns the norm before clipping, a Tensor without axes; 0 where there is no gradient.
+    Returns the norm before clipping, a Tensor without axes on the CPU, where it had to be known; 0 where there is no
+    gradient.
     Raises ValueError for a norm_type of 0 or less or a negative max_norm.
     Source: Pascanu et al., "On the difficulty of training recurrent neural networks", 2013, algorithm 1.
 
@@ -148,17 +149,18 @@ def _norm(gradients: list[Tensor], p: float) -> float:
     if not p > 0:
         raise ValueError(f"clip_grad_norm_: norm_type must be above 0, not {p}")
     if p == 2:
-        return math.sqrt(sum(_sum_of_squares(g.array) for g in gradients))
+        return math.sqrt(backend.total([_sum_of_squares(g.array) for g in gradients]))
     if math.isinf(p):
-        largest = [float(abs(g.array).max()) for g in gradients if g.array.size]
+        largest = [abs(g.array).max().item() for g in gradients if g.array.size]
         return math.nan if any(map(math.isnan, largest)) else max(largest, default=0.0)
-    return sum(float((abs(g.array).astype(backend.float64) ** p).sum()) for g in gradients) ** (1 / p)
+    return backend.total([(abs(g.array).astype(backend.float64) ** p).sum() for g in gradients]) ** (1 / p)
 
 
-def _sum_of_squares(array: Any) -> float:
+def _sum_of_squares(array: Any) -> Any:
+    """Σ x², as a number or, on a GPU, as an array that nobody waits for."""
     kernel = getattr(kernels.of(array), "sum_of_squares", None)
-    return kernel(array) if kernel else float((array.astype(backend.float64) ** 2).sum())
+    return kernel(array) if kernel else (array.astype(backend.float64) ** 2).sum()
 
 
 def _like(norm: float, gradients: list[Tensor]) -> Tensor:
-    return Tensor(norm, dtype=gradients[0].dtype, device=gradients[0].device) if gradients else Tensor(0.0)
+    return Tensor(norm, dtype=gradients[0].dtype) if gradients else Tensor(0.0)

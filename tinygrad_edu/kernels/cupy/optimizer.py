@@ -1,0 +1,38 @@
+"""What an optimizer step does to flat arrays."""
+
+import math
+from typing import Any
+
+from .launch import blocks_for, launch, lengths, numbers
+
+
+def adamw(
+    param: Any,
+    grad: Any,
+    exp_avg: Any,
+    exp_avg_sq: Any,
+    *,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    weight_decay: float,
+    step: int,
+    grad_scale: float = 1.0,
+) -> None:
+    """One AdamW step in place, in one pass over the arrays; formula and arguments as of NumPy's kernel."""
+    if not param.size:
+        return
+    root = math.sqrt(1 - beta2**step)
+    scalars = numbers(
+        param,
+        beta1,
+        beta2,
+        (1 - beta1) * grad_scale,
+        math.sqrt(1 - beta2) * grad_scale,
+        eps * root,
+        lr * root / (1 - beta1**step),
+        1 - lr * weight_decay,
+    )
+    arrays = param, grad, exp_avg, exp_avg_sq
+    launch("adamw", "adamw", param, blocks_for(param.size), *arrays, *lengths(param.size), *scalars)
