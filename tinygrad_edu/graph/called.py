@@ -39,7 +39,7 @@ class Called(Listener):
 
     def adopt(self, module: Module, prefix: str) -> None:
         """Learn the paths of a module and of all it holds."""
-        for path, inner in module.named_modules(prefix):
+        for path, inner in module.named_modules(prefix=prefix):
             self.paths.setdefault(id(inner), path)
             self.held.append(inner)
         for kind, pairs in (

@@ -21,8 +21,13 @@ _INSTEAD = {
     "_parameters": "use named_parameters(recurse=False); setattr adds one",
     "_buffers": "use named_buffers(recurse=False); register_buffer adds one",
     "_modules": "use named_children(); setattr adds one",
-    "register_full_backward_hook": "tensor.register_hook sees the gradient of a tensor in forward",
-    "register_backward_hook": "tensor.register_hook sees the gradient of a tensor in forward",
+    "register_backward_hook": "use register_full_backward_hook",
+    "get_extra_state": "keep it as a buffer, or save it beside state_dict()",
+    "set_extra_state": "keep it as a buffer, or save it beside state_dict()",
+    "register_state_dict_post_hook": "change what state_dict() returns",
+    "register_state_dict_pre_hook": "change what state_dict() returns",
+    "register_load_state_dict_pre_hook": "change the dict before load_state_dict(dict)",
+    "register_load_state_dict_post_hook": "do it after load_state_dict(dict)",
     "bfloat16": "the array libraries have no such dtype; use float()",
     "compile": "there is no compiler; use the module as it is",
     "to_empty": "use to(device)",
@@ -124,10 +129,12 @@ class Module(Hooked, Conversions):
         """Every module directly inside, each once."""
         return (child for _, child in self.named_children())
 
-    def named_modules(self, prefix: str = "", remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
+    def named_modules(
+        self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
         """(path, module) of this module, then of all inside it, in the order of the attributes; each once, or under
-        every path if `remove_duplicate` is False."""
-        return walk(self, Module, prefix, set() if remove_duplicate else None, ())
+        every path if `remove_duplicate` is False. Modules in `memo` are left out."""
+        return walk(self, Module, prefix, {id(m) for m in memo or ()} if remove_duplicate else None, ())
 
     def add_module(self, name: str, module: Module | None) -> None:
         """The same as `setattr(self, name, module)`, for names that are made up as the program runs."""
@@ -142,6 +149,18 @@ class Module(Hooked, Conversions):
     def get_submodule(self, target: str) -> Module:
         """The module at a path such as "layers.0.norm"; "" is this one. Raises AttributeError for another path."""
         return self._found_at(target, dict(self.named_modules(remove_duplicate=False)), "module")
+
+    def set_submodule(self, target: str, module: Module) -> None:
+        """Put `module` in the place of the one at a path such as "layers.0.norm"."""
+        owner, _, name = target.rpartition(".")
+        if not isinstance(module, Module):
+            raise ValueError(f"set_submodule: {target!r} is to be a {type(module).__name__}; give a Module")
+        self.get_submodule(target)
+        holder: Any = self.get_submodule(owner) if owner else self
+        if hasattr(type(holder), "__setitem__"):
+            holder[int(name) if name.isdigit() else name] = module
+        else:
+            setattr(holder, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
         """The parameter at a path such as "layers.0.weight". Raises AttributeError for another path."""
@@ -164,9 +183,9 @@ class Module(Hooked, Conversions):
                 raise AttributeError(f"{kind}: super().__init__() was not called; make it the first line of __init__")
             raise missing(kind, name, [n for n in (*self.__dict__, *dir(type(self))) if n[0] != "_"], _INSTEAD)
 
-    def modules(self) -> Iterator[Module]:
-        """This module and all inside it, each once."""
-        return (module for _, module in self.named_modules())
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        """This module and all inside it, each once, or as often as it stands there if `remove_duplicate` is False."""
+        return (module for _, module in self.named_modules(remove_duplicate=remove_duplicate))
 
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
@@ -192,7 +211,7 @@ class Module(Hooked, Conversions):
         self, kind: type[Kind], prefix: str, recurse: bool, remove_duplicate: bool
     ) -> Iterator[tuple[str, Kind]]:
         seen: set[int] = set()
-        for path, module in self.named_modules(prefix, remove_duplicate) if recurse else [(prefix, self)]:
+        for path, module in self.named_modules(None, prefix, remove_duplicate) if recurse else [(prefix, self)]:
             for name, value in inside(path, vars(module), kind):
                 if not remove_duplicate or id(value) not in seen:
                     seen.add(id(value))
@@ -211,18 +230,23 @@ class Module(Hooked, Conversions):
                     state[name] = value
         return state
 
-    def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> dict[str, Tensor]:
+    def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Tensor]:
         """Name to Tensor for all parameters and saved buffers, in the memory of the module (copy to keep values).
 
-        `prefix` comes before every name; `keep_vars` gives the parameters themselves, not tensors without history.
+        `prefix` comes before every name; `destination` is a dict to fill; `keep_vars` gives the parameters themselves,
+        not tensors without history.
 
         >>> from tinygrad_edu import nn
         >>> {name: t.shape for name, t in nn.Linear(3, 2).state_dict().items()}
         {'weight': (2, 3), 'bias': (2,)}
         """
-        return {prefix + name: value if keep_vars else value.detach() for name, value in self._own_state().items()}
+        state: dict[str, Tensor] = {} if destination is None else destination
+        state.update((prefix + name, t if keep_vars else t.detach()) for name, t in self._own_state().items())
+        return state
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> IncompatibleKeys:
         """Copy values into the parameters and buffers, in place. Everything is checked first: all of it or nothing.
 
         Differs from PyTorch: a tied parameter may be given under one of its names, and under several only with equal
@@ -231,6 +255,7 @@ class Module(Hooked, Conversions):
         Args:
             state_dict: name to Tensor or array, as from `state_dict()`.
             strict: False to leave out names that only one side has.
+            assign: give the parameters new memory, of the state's dtype, instead of filling theirs.
 
         Raises ValueError, naming every missing and unexpected name (if strict) and every wrong shape or dtype.
         """
@@ -258,7 +283,8 @@ class Module(Hooked, Conversions):
             elif array.dtype.kind == "f" and target.array.dtype.kind != "f":
                 wrong.append(f"{name} has dtype {array.dtype}, the module's is {target.array.dtype}")
             else:
-                copy = backend.new_array(array, target.array.dtype, backend.device_of(target.array))
+                dtype = array.dtype if assign else target.array.dtype
+                copy = backend.new_array(array, dtype, backend.device_of(target.array))
                 if id(target) in new and not ((before := new[id(target)][1]) == copy).all().item():
                     both = (before != before) & (copy != copy)
                     if not ((before == copy) | both).all().item():
@@ -267,7 +293,10 @@ class Module(Hooked, Conversions):
         if wrong:
             raise ValueError(f"{type(self).__name__}.load_state_dict: nothing was loaded; " + "; ".join(wrong))
         for target, array in new.values():
-            target.array[...] = array
+            if assign:
+                target.array = array
+            else:
+                target.array[...] = array
             target.bump_version()
         return IncompatibleKeys(missing, unexpected)
 
