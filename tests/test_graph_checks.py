@@ -60,8 +60,8 @@ class Partly(nn.Module):
 class TestGradients:
     def test_parameters_that_nothing_reads_fail(self) -> None:
         graph = trace(Partly(), tg.ones(2, 3))
-        assert "4. gradients: 3 branches, 0 sums where several meet; FAIL: nothing reads" in check(graph)
-        assert "FAIL: nothing reads unused.weight, unused.bias\n" in check(graph)
+        assert "4. gradients: 3 branches, 0 sums where several meet\n" in check(graph)
+        assert "   - FAIL: nothing reads unused.weight, unused.bias\n" in check(graph)
         assert "parameters that nothing reads: unused.weight, unused.bias" in graph.picture().remarks
 
     def test_frozen_parameters_may_stay_unread(self) -> None:
@@ -83,7 +83,10 @@ class TestVisibility:
 
     @pytest.mark.parametrize("mask", ["product after", "filled after"])
     def test_a_mask_after_the_softmax_fails(self, mask: str) -> None:
-        assert "FAIL: 10 of 25 hidden after the softmax: rows no longer sum to 1" in check(masked(mask))
+        (line,) = [line for line in check(masked(mask)).splitlines() if "after the softmax" in line]
+        assert line.startswith("   - FAIL: line ")
+        assert "weights₂ = " in line
+        assert "10 of 25 hidden after the softmax: rows no longer sum to 1" in line
         (card,) = [card for card in masked(mask).picture().cards() if card.kind == "visibility"]
         assert (card.words, card.grid and card.grid.marked) == ("hides after the softmax", 10)
         assert "10 of 25 weights hidden after the softmax" in masked(mask).dot()
@@ -114,7 +117,8 @@ class TestVisibility:
 
     def test_every_step_has_its_line(self) -> None:
         lines = check(trace(nn.Linear(3, 1), tg.ones(2, 3))).splitlines()
-        assert [line[:2] for line in lines[1:]] == ["2.", "3.", "4."]
+        assert [line[:2] for line in lines[1:4]] == ["2.", "3.", "4."]
+        assert lines[4:] == ["", "check: 1 of 4 lines failed"]
 
 
 class TestShapes:

@@ -6,6 +6,7 @@ from math import prod
 from typing import Any
 
 from tinygrad_edu.graph.axes import axes_of
+from tinygrad_edu.graph.checks import checks
 from tinygrad_edu.graph.clusters import arrange, place_of, with_definitions
 from tinygrad_edu.graph.einsum import einsum, product_formula, shape_text, summed
 from tinygrad_edu.graph.formula import (
@@ -55,8 +56,11 @@ class _Sheet:
     def picture(self) -> Picture:
         record = self.record
         picture = Picture(record.title, any(output.seed for output in record.outputs))
-        if record.outputs and not picture.backward:
-            picture.remarks.append("no gradient history: nothing that leads to the result needs a gradient")
+        if record.outputs and not any(record.values[output.value].gradient for output in record.outputs):
+            picture.remarks.append(
+                say("no gradient history: nothing that leads to the result needs a gradient")
+            )
+        picture.remarks += [say(note.text, **note.values) for note in record.notes]
         wires: list[tuple[Use, Card]] = []
         calls = with_definitions(record) if self.every else record.calls
         for step in self.steps.steps:
@@ -79,6 +83,8 @@ class _Sheet:
             picture.remarks.append(f"parameters that nothing reads: {', '.join(unread[:4])}{rest}")
         picture.content = arrange(calls, self.cards, len(record.calls))
         picture.wires = self._wires(wires)
+        steps = [self.made[step.id] for step in self.steps.steps]
+        picture.checks = checks(record, self.steps, self.axes, steps, picture.wires)
         return picture
 
     def _place(self, card: Card, call: int | None, is_step: bool) -> None:
@@ -340,7 +346,8 @@ class _Sheet:
     def _result(self, use: Use) -> Card:
         output, value = self.record.outputs[use.at], self.record.values[use.value]
         name = self.labels[use.source]
-        label = "loss" if self.record.loss else output.label
+        unlabelled = output.label.startswith("[") or not output.label
+        label = "loss" if output.seed == "1" and unlabelled else output.label
         card = Card(
             "", "output", shorten(label, _NAME) or name, "result", "result", "result", lines=[self._shape(value.id)]
         )
@@ -348,8 +355,10 @@ class _Sheet:
             card.words = f"result, {name}"
         if output.seed == "1":
             card.rows.append(Row("start", f"{self.gradients.of(use)} = 1", "backward starts here"))
-        elif output.seed is not None:
+        elif output.seed == "ones":
             card.rows.append(Row("start", f"{self.gradients.of(use)}", "gradient enters here"))
+        elif value.gradient:
+            card.lines.append(say("backward does not start here"))
         else:
             card.lines[0] += ", no gradient history"
         return card

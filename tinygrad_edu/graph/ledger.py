@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from math import prod
 
-from tinygrad_edu.graph.picture import Card, Picture
+from tinygrad_edu.graph.checks import HEADS
+from tinygrad_edu.graph.picture import Card, Check, Picture
 from tinygrad_edu.graph.products import multiply_adds_of
 from tinygrad_edu.graph.record import Record
-from tinygrad_edu.graph.visibility import FAIL
+from tinygrad_edu.graph.text import clean
+from tinygrad_edu.graph.words import say
 
 _HEAD = ("#", "op", "axes", "shape", "contracts", "keeps", "tokens", "source", "params", "backward", "reads")
 
@@ -17,8 +18,10 @@ def ledger(record: Record, picture: Picture) -> str:
     """The text of the ledger."""
     steps = [card for card in picture.cards() if card.role == "step"]
     rows = [_row(i, card) for i, card in enumerate(steps, 1)]
-    lines = [f"# {record.title}", "", _line(_HEAD), "|" + "---|" * len(_HEAD), *map(_line, rows), ""]
-    return "\n".join([*lines, *_totals(record), "", *_check(record, picture, steps)]) + "\n"
+    head = tuple(say(word) for word in _HEAD)
+    lines = [f"# {_plain(record.title)}", "", _line(head), "|" + "---|" * len(head), *map(_line, rows), ""]
+    notes = [f"> {_plain(say(note.text, **note.values))}\n" for note in record.notes]
+    return "\n".join([*lines, *notes, *_totals(record), "", *_check(picture)]) + "\n"
 
 
 def _row(number: int, card: Card) -> tuple[str, ...]:
@@ -38,8 +41,12 @@ def _row(number: int, card: Card) -> tuple[str, ...]:
 
 
 def _line(cells: tuple[str, ...]) -> str:
-    texts = (" ".join(cell.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;") for cell in cells)
-    return "| " + " | ".join(text or "-" for text in texts) + " |"
+    return "| " + " | ".join(_plain(cell).replace("|", "\\|") or "-" for cell in cells) + " |"
+
+
+def _plain(text: str) -> str:
+    """Text on one line that no Markdown reader takes for HTML."""
+    return clean(" ".join(text.split())).replace("\\", "\\\\").replace("<", "&lt;")
 
 
 def multiply_adds(record: Record) -> int:
@@ -53,47 +60,35 @@ def _totals(record: Record) -> list[str]:
     unique = sum(learned.values())
     repeated = sum(learned[number] for number in read if number is not None)
     kept = sum(saved.bytes for application in record.forward for saved in application.saved if saved.counted)
-    shared = f", {repeated:,} as often as they are read" if repeated != unique else ""
+    parameters = say("parameters: {n}", n=f"{unique:,}")
+    if repeated != unique:
+        parameters = say("parameters: {n}, {more} as often as they are read", n=f"{unique:,}", more=f"{repeated:,}")
     return [
-        f"- multiply-adds forward: {multiply_adds(record):,}",
-        f"- parameters: {unique:,}{shared}",
-        f"- bytes kept for backward, parameters left out: {kept:,}",
+        "- " + say("multiply-adds forward: {n}", n=f"{multiply_adds(record):,}"),
+        "- " + parameters,
+        "- " + say("bytes kept for backward, parameters left out: {n}", n=f"{kept:,}"),
     ]
 
 
-def _check(record: Record, picture: Picture, steps: list[Card]) -> list[str]:
+def _check(picture: Picture) -> list[str]:
     """Shapes, sources, visibility, gradients: what a reader checks on any diagram, and what of it fails."""
-    nameless = [wire.name for wire in picture.wires if not _is_named(wire.shapes[0])]
-    named = f"{len(picture.wires) - len(nameless)} of {len(picture.wires)} wires have a name for every axis"
-    if nameless:
-        lines = [f"1. shapes: {FAIL}{named}; lengths only: {', '.join(dict.fromkeys(nameless))}"]
-    else:
-        lines = [f"1. shapes: {named}"]
-    sources = [f"{card.header}: {card.source or FAIL + 'not told'}" for card in steps if card.kind == "mixes"]
-    lines += _under("2. source", sources, "nothing moves content between tokens")
-    visible = [f"{card.header}: {card.visible}" for card in steps if card.visible]
-    lines += _under("3. visibility", visible, "no softmax over keys")
-    reached = {branch.value for branch in record.branches}
-    missed = [
-        value.path or f"{value.kind} {value.shape}"
-        for value in record.values
-        if value.gradient and value.made_by is None and value.id not in reached
-    ]
-    found = f"{len(record.branches)} branches, {len(record.sums)} sums where several meet"
-    faults = [f"no gradient reached {', '.join(missed)}"] if missed else []
-    faults += [f"nothing reads {', '.join(record.unread)}"] if record.unread else []
-    verdict = FAIL + "; ".join(faults) if faults else "all that needs a gradient is reached"
-    return [*lines, f"4. gradients: {found}; {verdict}"]
+    lines = []
+    for step, head in HEADS.items():
+        first, *others = [check for check in picture.checks if check.step == step]
+        if first.line is None:
+            lines.append(f"{step}. {say(head)}: {_told(first)}")
+        else:
+            lines.append(f"{step}. {say(head)}:")
+            others.insert(0, first)
+        lines += [f"   - {_told(check)}" for check in others]
+    failed = sum(not check.passed for check in picture.checks)
+    verdict = say("{n} of {all} lines failed", n=failed, all=len(picture.checks)) if failed else say("passed")
+    return [*lines, "", say("check: {verdict}", verdict=verdict)]
 
 
-def _under(head: str, lines: list[str], none: str) -> list[str]:
-    """The lines as a list under a heading of theirs."""
-    return [f"{head}:", *(f"   - {line}" for line in lines)] if lines else [f"{head}: {none}"]
-
-
-def _is_named(shape: str) -> bool:
-    """Whether every axis longer than 1 has a name in a shape such as "[B 1 (H d)] 2×1×12", or there are no axes."""
-    if shape == "a number":
-        return True
-    axes = re.sub(r"\(.*?\)", "", shape[1:].partition("]")[0]).split() if shape[0] == "[" else shape.split("×")
-    return not any(axis.isdigit() and axis != "1" for axis in axes)
+def _told(check: Check) -> str:
+    """FAIL: line 8, weights = softmax(scores): ..."""
+    text = _plain(check.text)
+    if check.line is not None:
+        text = say("line {n}", n=check.line) + ", " + text
+    return text if check.passed else say("FAIL: {text}", text=text)

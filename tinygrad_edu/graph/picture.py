@@ -100,6 +100,17 @@ class Cluster:
 
 
 @dataclass(slots=True)
+class Check:
+    """A line of the four-step check. step: which of the four; line: the row of the ledger that it is about, None for
+    the whole."""
+
+    step: int
+    line: int | None
+    text: str
+    passed: bool = True
+
+
+@dataclass(slots=True)
 class Picture:
     """All of it. backward: whether any gradient flows; remarks: what the reader should know about the whole."""
 
@@ -108,6 +119,7 @@ class Picture:
     remarks: list[str] = field(default_factory=list)
     content: list[Card | Cluster] = field(default_factory=list)
     wires: list[Wire] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
 
     def cards(self) -> list[Card]:
         """All cards, in the order of their ids."""

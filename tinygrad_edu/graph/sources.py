@@ -2,9 +2,84 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from tinygrad_edu.graph.axes import Axes
+from tinygrad_edu.graph.products import product_of
 from tinygrad_edu.graph.record import Record
 from tinygrad_edu.graph.steps import Step, Steps
+from tinygrad_edu.graph.words import say
+
+
+@dataclass(slots=True)
+class Origins:
+    """Through which value everything in a value came, as a tree.
+
+    above: by value, the nearest one that all of it came through, token by token; None at the start of a stream, which
+    is an input, a value that attention mixed, or one that two streams meet in. What does not depend on the input -
+    masks, tables of positions, parameters - is no source of anything and not in here.
+    """
+
+    above: dict[int, int | None] = field(default_factory=dict)
+    depth: dict[int, int] = field(default_factory=dict)
+
+    def put(self, value: int, above: int | None) -> None:
+        """Add a value below another."""
+        self.above[value] = above
+        self.depth[value] = 0 if above is None else self.depth[above] + 1
+
+    def common(self, x: int | None, y: int | None) -> int | None:
+        """The nearest value that two came through, None where they share none."""
+        while x != y:
+            if x is None or y is None:
+                return None
+            if self.depth[x] >= self.depth[y]:
+                x = self.above[x]
+            else:
+                y = self.above[y]
+        return x
+
+    def top(self, value: int) -> int:
+        """The start of the stream that a value is in."""
+        while (above := self.above[value]) is not None:
+            value = above
+        return value
+
+
+def origins_of(steps: Steps, axes: Axes) -> Origins:
+    """The origins of all values at the ends of wires."""
+    record = steps.record
+    found = Origins()
+    for leaf in _data(record):
+        found.put(leaf, None)
+
+    def settle(value: int) -> bool:
+        """Put a piece below the whole that it was cut from; whether a value depends on the input."""
+        chain = []
+        while value not in found.above and value in steps.pieces:
+            chain.append(value)
+            value = steps.pieces[value].whole
+        for piece in reversed(chain if value in found.above else []):
+            found.put(piece, steps.pieces[piece].whole)
+        return value in found.above
+
+    for step in steps.steps:
+        read = list(dict.fromkeys(use.source for use in step.uses if settle(use.source)))
+        if not read:
+            continue
+        above: int | None = read[0]
+        for source in read[1:]:
+            above = found.common(above, source)
+        for output in step.outputs:
+            found.put(output, None if step.main.id in axes.moving else above)
+    return found
+
+
+def _data(record: Record) -> list[int]:
+    """The leaves that a computation is about: its inputs, or where there are none, all that is not learned."""
+    leaves = [value for value in record.values if value.made_by is None and value.kind not in ("number", "saved")]
+    given = [value.id for value in leaves if value.kind in ("input", "earlier")]
+    return given or [value.id for value in leaves if not value.learned]
 
 
 def source_of(step: Step, steps: Steps, axes: Axes, labels: dict[int, str]) -> str:
@@ -12,6 +87,9 @@ def source_of(step: Step, steps: Steps, axes: Axes, labels: dict[int, str]) -> s
 
     Queries, keys and values are walked back through all that works token by token, up to the value where they meet.
     """
+    if steps.origins is None:
+        steps.origins = origins_of(steps, axes)
+    origins = steps.origins
     at = axes.moving[step.main.id]
     values = next((use.source for use in step.uses if use.op == step.main.id and use.at != at), None)
     pairs = next((use.source for use in step.uses if use.op == step.main.id and use.at == at), None)
@@ -21,20 +99,30 @@ def source_of(step: Step, steps: Steps, axes: Axes, labels: dict[int, str]) -> s
     sides = sorted((use for use in scores.uses if use.op == scores.main.id), key=lambda use: use.at)[:2]
     if axes.queries.get(scores.main.id):
         sides.reverse()
-    q, k = (_stream(use.source, steps, axes) for use in sides)
-    v = _stream(values, steps, axes)
-    one = next((value for value in q if value in k and value in v), None)
+    three = (*(use.source for use in sides), values)
+    if len(three) != 3 or any(value not in origins.above for value in three):
+        return ""
+    one = origins.common(origins.common(three[0], three[1]), three[2])
     if one is not None:
-        if steps.pieces_of().get(one) and q.index(one) + 1 < len(q):  # one product for all three
-            one = q[q.index(one) + 1]
-        return f"Q, K, V share one source, {labels[one]}: self-attention"
-    roots = [_root(stream[-1], steps, axes) for stream in (q, k, v)]
+        above = origins.above[one]
+        if one not in three and above is not None and _projected(one, steps, axes):  # one product for all three
+            one = above
+        return say("Q, K, V share one source, {name}: self-attention", name=labels[one])
+    tops = [origins.top(value) for value in three]
+    roots = [_root(value, steps, axes, origins) for value in tops]
     if roots[0] in roots[1:]:  # streams that were one before attention mixed it
-        roots = [stream[-1] for stream in (q, k, v)]
-    names = [labels[root] for root in roots]
+        roots = tops
+    q, k, v = (labels[root] for root in roots)
     if roots[1] == roots[2]:
-        return f"Q from {names[0]}, K and V from {names[1]}: cross-attention"
-    return f"Q from {names[0]}, K from {names[1]}, V from {names[2]}"
+        return say("Q from {q}, K and V from {k}: cross-attention", q=q, k=k)
+    return say("Q from {q}, K from {k}, V from {v}", q=q, k=k, v=v)
+
+
+def _projected(value: int, steps: Steps, axes: Axes) -> bool:
+    """Whether a value is a learned product of another one."""
+    holder = steps.holder.get(value)
+    used = product_of(steps.steps[holder].main, steps.record) if holder is not None else None
+    return used is not None and (used.x in axes.learned or used.y in axes.learned)
 
 
 def _scores(pairs: int | None, steps: Steps, axes: Axes) -> Step | None:
@@ -47,34 +135,14 @@ def _scores(pairs: int | None, steps: Steps, axes: Axes) -> Step | None:
     return None
 
 
-def _stream(value: int, steps: Steps, axes: Axes) -> list[int]:
-    """The values that one came from, nearest first, as long as each has one source that depends on data."""
-    found = []
-    while True:
-        while value in steps.pieces:
-            value = steps.pieces[value].whole
-        found.append(value)
-        holder = steps.holder.get(value)
-        if holder is None:
-            return found
-        read = {use.source for use in steps.steps[holder].uses if not _is_learned(use.source, steps.record, axes)}
-        if len(read) != 1 or steps.steps[holder].main.id in axes.moving:
-            return found
-        value = read.pop()
-
-
-def _root(value: int, steps: Steps, axes: Axes) -> int:
+def _root(value: int, steps: Steps, axes: Axes, origins: Origins) -> int:
     """Where a stream began: back over additions to it, which are steps that read it and what was made of it."""
     while (holder := steps.holder.get(value)) is not None:
-        read = sorted(
-            {use.source for use in steps.steps[holder].uses if not _is_learned(use.source, steps.record, axes)}
-        )
+        read = sorted({use.source for use in steps.steps[holder].uses if use.source in origins.above})
         begun = next((number for number in read if all(_leads(number, other, steps) for other in read)), None)
-        if begun is None:
+        if begun is None or steps.steps[holder].main.id in axes.moving:
             return value
-        value = begun
-        while value in steps.pieces:
-            value = steps.pieces[value].whole
+        value = origins.top(begun)
     return value
 
 
@@ -95,7 +163,3 @@ def _leads(start: int, end: int, steps: Steps) -> bool:
                 seen.add(number)
                 stack.append(number)
     return False
-
-
-def _is_learned(value: int, record: Record, axes: Axes) -> bool:
-    return value in axes.learned or record.values[value].kind == "number"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from tinygrad_edu.graph.record import Application, Branch, Record, Value
 
@@ -69,6 +70,7 @@ class Steps:
     pieces: dict[int, Piece] = field(default_factory=dict)
     holder: dict[int, int] = field(default_factory=dict)
     same: dict[int, list[int]] = field(default_factory=dict)  # source -> values that show it arranged
+    origins: Any = None  # of all values, once somebody asked where one comes from
 
     def uses_of(self) -> dict[int, list[Use]]:
         """Every use by the value at the start of its wire, in the order of the steps, results last."""
@@ -144,7 +146,7 @@ def named_steps(record: Record, every: bool = False) -> Steps:
             steps.holder[made] = step.id
     for at, output in enumerate(record.outputs):
         source, trail = start(output.value)
-        steps.results.append(Use(source, output.value, trail, None, None, at, seeded=output.seed is not None))
+        steps.results.append(Use(source, output.value, trail, None, None, at, seeded=output.seed in ("1", "ones")))
     return steps
 
 

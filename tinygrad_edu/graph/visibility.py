@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from tinygrad_edu.graph.axes import Axes
+from tinygrad_edu.graph.declared import declared_of
 from tinygrad_edu.graph.record import Record, Shown
 from tinygrad_edu.graph.steps import Step
+from tinygrad_edu.graph.words import say
 
-FAIL = "FAIL: "  # begins every line of a check that is not passed
+_SAID = {"causal": "causal", "padding": "padding", "causal padding": "causal and padding", "full": "full"}
 
 
 def verdict(step: Step, record: Record, axes: Axes) -> str:
@@ -15,24 +17,47 @@ def verdict(step: Step, record: Record, axes: Axes) -> str:
     if value.shown is None or step.out not in axes.pairs or axes.pairing(step.out) != value.shown.places:
         return ""
     read = [record.values[use.value].shown for use in step.uses if use.value in axes.pairs]
+    queries, keys = value.shown.total
     if value.shown.what == "cut":
-        queries, keys = value.shown.total
-        gone = f"{value.shown.marked} of {queries * keys}"
+        counted = {"gone": value.shown.marked, "all": queries * keys}
         if any(step.out in a.inputs and _is_weights(a.outputs[0], record, axes) for a in record.forward):
-            return f"{gone} hidden after the softmax, then rows are made to sum to 1 again"
-        return f"{FAIL}{gone} hidden after the softmax: rows no longer sum to 1; hide scores with −∞ before it"
-    if value.shown.pattern == "columns":
-        return f"{FAIL}the softmax runs over the queries: columns sum to 1 and not rows; let it run over the keys"
+            return say("{gone} of {all} hidden after the softmax, then rows are made to sum to 1 again", **counted)
+        return failed(
+            "{gone} of {all} hidden after the softmax: rows no longer sum to 1; hide scores with −∞ before it",
+            **counted,
+        )
     if value.shown.what != "weights" or any(shown and shown.what == "weights" for shown in read):
         return ""
+    if value.shown.pattern == "columns":
+        return failed("the softmax runs over the queries: columns sum to 1 and not rows; let it run over the keys")
     hidden = _hidden(step, record, axes)
+    said = declared_of(step.main, record).visibility
     if hidden is None:
-        queries, keys = value.shown.total
-        return f"full: all {queries * keys} of {queries * keys} visible"
+        text = say("full: all {all} of {all} visible", all=queries * keys)
+        if said in (None, "full") or (said == "causal" and queries == 1):
+            return text
+        if said == "causal":
+            return failed("declared causal, but {found}: the mask is missing", found=text)
+        return failed("declared {said}, but {found}: no key is hidden in this batch", said=say(_SAID[said]), found=text)
+    text = _seen(hidden)
+    if said is None or hidden.pattern.partition(":")[0] == _SAID[said]:
+        return text
+    if hidden.pattern.startswith("transposed") and said == "causal":
+        return failed("declared causal, but {found}: the mask is transposed", found=text)
+    return failed("declared {said}, but {found}", said=say(_SAID[said]), found=text)
+
+
+def failed(text: str, /, **values: object) -> str:
+    """A line of a check that is not passed."""
+    return say("FAIL: {text}", text=say(text, **values))
+
+
+def _seen(hidden: Shown) -> str:
+    """What a mask leaves to be seen."""
     queries, keys = hidden.total
-    seen = f"{queries * keys - hidden.marked} of {queries * keys} visible"
-    pattern = f"{hidden.pattern}, " if hidden.pattern else ""
-    return pattern + seen + ("" if hidden.alike else " in the first of several, which differ")
+    seen = say("{seen} of {all} visible", seen=queries * keys - hidden.marked, all=queries * keys)
+    text = f"{say(hidden.pattern)}, {seen}" if hidden.pattern else seen
+    return text if hidden.alike else say("{text} in the first of several, which differ", text=text)
 
 
 def _is_weights(number: int, record: Record, axes: Axes) -> bool:

@@ -40,7 +40,7 @@ def word(text: str) -> str:
     return _TABLES[_spoken.get()].get(text, text)
 
 
-def say(text: str, **values: object) -> str:
+def say(text: str, /, **values: object) -> str:
     """An English template in the language that is spoken, filled with values.
 
     >>> say("{seen} of {all} visible", seen=15, all=25)
