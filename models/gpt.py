@@ -6,8 +6,11 @@ from typing import Any
 
 import tinygrad_edu as tg
 from models.language import LanguageModel
-from models.transformer import Block
+from models.positions import rotation, sinusoidal
+from models.transformer import ACTIVATIONS, NORMS, Block
 from tinygrad_edu import Tensor, nn
+
+POSITIONS = ("learned", "sinusoidal", "rotary")
 
 
 @dataclass(frozen=True)
@@ -18,13 +21,25 @@ class GPTConfig:
     """
 
     vocab_size: int  # V, the number of different tokens: the tokenizer decides it
-    block_size: int = 64  # longest T: as many positions as the position table has rows
+    block_size: int = 64  # longest T: as many positions as it is trained on
     layers: int = 4  # blocks in a row: each mixes positions once more
     heads: int = 4  # H, attention patterns side by side in a block
     width: int = 128  # D, features of a position, shared out among the heads
     dropout: float = 0.0  # part of the activations dropped in training; more than 0 where the text is read many times
     bias: bool = False  # whether Linear and LayerNorm add one: costs time and hardly changes the loss
     tied: bool = True  # whether the head reuses the token table: fewer weights, and both learn from both uses
+    hidden: int = 0  # F, features inside the feed-forward; 0: 4·D, or 8/3·D with swiglu, which has a matrix more
+    activation: str = "gelu-tanh"  # gelu, gelu-tanh, relu, silu, or swiglu: a gate beside the features, lower loss
+    norm: str = "layer"  # layer, or rms: subtracts no mean, as good and cheaper
+    norm_first: bool = True  # norms before the branches, so that deep ones train; GPT-1 had them behind
+    eps: float = 1e-5  # under the root of each norm; a published model has its own
+    positions: str = (
+        "learned"  # learned: a table; sinusoidal: waves, beside tokens times √D; rotary: distances, in attention
+    )
+    rotary_base: float = 10_000.0  # with rotary, about the longest distance told apart: smaller for short blocks
+    key_heads: int = 0  # heads of keys and values, each shared by several of queries: a smaller cache; 0: as many
+    normalised: bool = False  # queries and keys of length 1 times a learned scale: bears a higher learning rate
+    zero_init: bool = False  # what adds to the stream, and an untied head, start at 0: the first steps go further
 
     def __post_init__(self) -> None:
         for name in ("vocab_size", "block_size", "layers", "heads", "width"):
@@ -37,13 +52,36 @@ class GPTConfig:
             )
         if not 0 <= self.dropout < 1:
             raise ValueError(f"GPTConfig: dropout must lie in [0, 1), not {self.dropout}")
+        for name, known in (("activation", ACTIVATIONS), ("norm", NORMS), ("positions", POSITIONS)):
+            if getattr(self, name) not in known:
+                raise ValueError(f"GPTConfig: {name} is one of {', '.join(known)}, not {getattr(self, name)!r}")
+        if self.hidden < 0 or self.key_heads < 0 or self.heads % (self.key_heads or self.heads):
+            raise ValueError(
+                f"GPTConfig: hidden {self.hidden} and key_heads {self.key_heads} must be 0 or more, and heads "
+                f"{self.heads} a multiple of key_heads"
+            )
+        paired = {"sinusoidal": self.width, "rotary": self.width // self.heads}.get(self.positions, 2)
+        if paired % 2:
+            raise ValueError(
+                f"GPTConfig: {self.positions} positions take features in pairs, and width {self.width} with heads "
+                f"{self.heads} leaves {paired} of them; take an even number"
+            )
+        if min(self.eps, self.rotary_base) <= 0:
+            raise ValueError(f"GPTConfig: eps {self.eps} and rotary_base {self.rotary_base} must be above 0")
+
+    @property
+    def features(self) -> int:
+        """F: `hidden`, or what stands for 0."""
+        return self.hidden or (8 * self.width // 3 if self.activation == "swiglu" else 4 * self.width)
 
 
 class GPT(LanguageModel):
     """Logits of the next token at every position, from token ids.
 
     `model(ids)`: ids [B, T], integers in [0, V) as an array, a list or a Tensor, T <= block_size; logits [B, T, V],
-    position t's from the ids up to t.
+    position t's from the ids up to t. `model(ids, positions, visible)`: where the ids stand, integers [T] or [B, T],
+    0 … T − 1 where None; which keys may be read besides, boolean, broadcast to [B, H, T, T], as where a row holds
+    several documents or padding.
     Raises ValueError for a T over block_size, IndexError for an id outside [0, V).
     Source: Radford et al., "Language models are unsupervised multitask learners", 2019, section 2.3.
 
@@ -60,10 +98,13 @@ class GPT(LanguageModel):
         super().__init__()
         c = self.config = config
         self.token = nn.Embedding(c.vocab_size, c.width)
-        self.position = nn.Embedding(c.block_size, c.width)
+        self.position = nn.Embedding(c.block_size, c.width) if c.positions == "learned" else None
         self.dropout = nn.Dropout(c.dropout)
-        self.blocks = nn.ModuleList(Block(c.width, c.heads, c.dropout, c.bias) for _ in range(c.layers))
-        self.norm = nn.LayerNorm(c.width, bias=c.bias)
+        options: dict[str, Any] = {"hidden": c.features, "activation": c.activation, "normalised": c.normalised}
+        options |= {"norm": c.norm, "eps": c.eps, "norm_first": c.norm_first, "key_heads": c.key_heads or None}
+        self.blocks = nn.ModuleList(Block(c.width, c.heads, c.dropout, c.bias, **options) for _ in range(c.layers))
+        # behind the last block of norms at the end nothing is left to normalise
+        self.norm = NORMS[c.norm](c.width, eps=c.eps, bias=c.bias) if c.norm_first else nn.Identity()
         self.head = nn.Linear(c.width, c.vocab_size, bias=False)
         if c.tied:
             self.head.weight = self.token.weight
@@ -73,26 +114,38 @@ class GPT(LanguageModel):
         """Draw the weights as GPT-2 did: normal, standard deviation 0.02, biases 0.
 
         What is added to the stream, twice a layer, is drawn smaller by √(2·layers), so that the stream's spread at the
-        end does not grow with the number of layers.
+        end does not grow with the number of layers; with zero_init it is 0, and so is an untied head.
         """
+        spread = 0.0 if self.config.zero_init else 0.02
         for name, p in self.named_parameters():
             if name.endswith(("output.weight", "down.weight")):
-                nn.init.normal_(p, std=0.02 / math.sqrt(2 * self.config.layers))
+                nn.init.normal_(p, std=spread / math.sqrt(2 * self.config.layers))
+            elif name == "head.weight":
+                nn.init.normal_(p, std=spread)
             elif p.ndim == 2:
                 nn.init.normal_(p, std=0.02)
             elif name.endswith("bias"):
                 nn.init.zeros_(p)
 
-    def forward(self, ids: Any) -> Tensor:
-        ids = self.ids(ids)  # [B, T]
+    def forward(self, ids: Any, positions: Any = None, visible: Any = None) -> Tensor:
+        c, ids = self.config, self.ids(ids)  # [B, T]
         T = ids.shape[1]
-        if self.config.block_size < T:
+        if c.block_size < T:
             raise ValueError(
-                f"GPT: {T} ids in a row, but the position table has block_size {self.config.block_size} rows; give the "
-                f"last {self.config.block_size} ids, or build the model with a larger block_size"
+                f"GPT: {T} ids in a row, but the model is built for block_size {c.block_size} positions; give the "
+                f"last {c.block_size} ids, or build the model with a larger block_size"
             )
-        x = self.token(ids) + self.position(tg.arange(T, device=ids.device))  # [B, T, D]
+        positions = tg.arange(T, device=ids.device) if positions is None else self.here(positions)  # [T] or [B, T]
+        visible, turn = self.here(visible), None
+        if self.position is not None:
+            x = self.token(ids) + self.position(positions)  # [B, T, D]
+        elif c.positions == "sinusoidal":
+            waves = sinusoidal(positions, c.width).to(self.token.weight.dtype)  # [T, D] or [B, T, D]
+            x = self.token(ids) * math.sqrt(c.width) + waves  # [B, T, D]
+        else:
+            x = self.token(ids)  # [B, T, D]
+            turn = rotation(positions, c.width // c.heads, c.rotary_base)  # [T, d/2] or [B, T, d/2], twice
         x = self.dropout(x)  # [B, T, D]
         for block in self.blocks:
-            x = block(x, causal=True)  # [B, T, D]
+            x = block(x, visible, causal=True, turn=turn)  # [B, T, D]
         return self.head(self.norm(x))  # [B, T, V]

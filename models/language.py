@@ -1,8 +1,9 @@
-"""What the models over token ids have in common: how ids come in, the summed loss, the number of parameters."""
+"""What the models over token ids have in common: how ids come in, the summed loss, what is counted."""
 
 from typing import Any
 
 import tinygrad_edu as tg
+from models.transformer import Attention
 from tinygrad_edu import Tensor, backend, nn
 from tinygrad_edu.nn import functional as F
 
@@ -16,15 +17,15 @@ class LanguageModel(nn.Module):
         """(sum, count): the cross-entropy in nats, summed over the labels that count, and how many those are.
 
         Sum and count instead of the mean, so that parts of a batch add up: Σ sums / Σ counts is the batch's mean,
-        however many labels each part holds.
+        however many labels each part holds. Where no label counts the sum is 0.
 
         Args:
-            batch: (ids, labels), both integers [B, T]: the label at t is what should be predicted there, for a next
-                token the id at t + 1. −100 does not count.
+            batch: (ids, labels, ...), both integers [B, T]: the label at t is what should be predicted there, for a
+                next token the id at t + 1. −100 does not count. What follows are the further arguments of the call.
         """
-        ids, labels = batch
+        ids, labels, *more = batch
         labels = self.ids(labels)  # [B, T]
-        logits = self(ids)  # [B, T, V]
+        logits = self(ids, *more)  # [B, T, V]
         total = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="sum")
         return total, int((backend.on_host(labels) != IGNORED).sum())
 
@@ -33,8 +34,7 @@ class LanguageModel(nn.Module):
 
         Raises ValueError for another number of axes.
         """
-        device = next(self.parameters()).device
-        ids = ids.to(device) if isinstance(ids, Tensor) else tg.tensor(ids, device=device)
+        ids = self.here(ids)
         if ids.ndim != 2:
             raise ValueError(
                 f"{type(self).__name__}: ids have shape {ids.shape} but [B, T] is wanted, a row of T ids for each of B "
@@ -42,6 +42,30 @@ class LanguageModel(nn.Module):
             )
         return ids
 
+    def here(self, given: Any) -> Any:
+        """An array, list or Tensor as a Tensor on the model's device; None stays None."""
+        device = next(self.parameters()).device
+        if given is None:
+            return None
+        return given.to(device) if isinstance(given, Tensor) else tg.tensor(given, device=device)
+
     def num_parameters(self) -> int:
         """How many numbers are learned; a tied table counts once."""
         return sum(p.numel() for p in self.parameters())
+
+    def flops_per_token(self, keys: int, training: bool = False) -> int:
+        """Additions and multiplications in the matrix products of one pass, for each token.
+
+        Forward 2 for each weight of each Linear, and for each Attention 4·keys·D: scores and P·V. A lookup in a table
+        is none. Hidden pairs count like others; a causal mask needs half of them at best. Training takes three times as
+        many: the backward pass of a product is two more.
+
+        Args:
+            keys: how many positions each token reads, T in training.
+            training: forward and backward, instead of forward alone.
+
+        Source: Kaplan et al., "Scaling laws for neural language models", 2020, section 2.1.
+        """
+        weights = sum(layer.weight.numel() for layer in self.modules() if isinstance(layer, nn.Linear))
+        read = sum(2 * keys * layer.width for layer in self.modules() if isinstance(layer, Attention))
+        return (6 if training else 2) * (weights + read)

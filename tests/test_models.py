@@ -11,6 +11,7 @@ import pytest
 
 import tinygrad_edu as tg
 from models import GPT, MODELS, Bigram, BigramConfig, GPTConfig, LanguageModel
+from models.positions import rotate, rotation, sinusoidal
 from models.transformer import Attention, Block, FeedForward
 from tinygrad_edu import nn, optim
 from tinygrad_edu.nn import functional as F
@@ -255,6 +256,14 @@ def test_dropout_is_for_training_only() -> None:
         ({"layers": 0}, "layers must be at least 1, not 0"),
         ({"vocab_size": 0}, "vocab_size must be at least 1"),
         ({"dropout": 1.0}, "dropout must lie"),
+        ({"activation": "gleu"}, "activation is one of gelu, gelu-tanh, relu, silu, swiglu, not 'gleu'"),
+        ({"norm": "batch"}, "norm is one of layer, rms"),
+        ({"positions": "none"}, "positions is one of learned, sinusoidal, rotary"),
+        ({"positions": "rotary", "heads": 16}, "leaves 1 of them"),
+        ({"positions": "sinusoidal", "heads": 5, "width": 15}, "leaves 15 of them"),
+        ({"key_heads": 3}, "a multiple of key_heads"),
+        ({"hidden": -1}, "hidden -1"),
+        ({"eps": 0.0}, "must be above 0"),
     ],
 )
 def test_shapes_that_cannot_be_built(changes: dict[str, Any], said: str) -> None:
@@ -276,7 +285,122 @@ def test_definitions_compute_the_same() -> None:
         assert np.allclose(g, p.grad.array, rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("positions", ["learned", "sinusoidal", "rotary"])
+def test_documents_packed_into_a_row_are_what_they_are_alone(positions: str) -> None:
+    """Positions restart and no key of another document is read: a row of 5 and 3 tokens equals two rows."""
+    model = small(positions=positions).to(tg.float64)
+    for p in model.parameters():
+        nn.init.normal_(p, std=0.3)
+    ids = draw(2, 8)
+    places = [0, 1, 2, 3, 4, 0, 1, 2]
+    document = np.array([0] * 5 + [1] * 3)
+    visible = (document[:, None] == document)[None, None]
+    packed = model(ids, places, visible).array
+    assert np.allclose(packed[:, :5], model(ids[:, :5]).array, rtol=0, atol=1e-12)
+    assert np.allclose(packed[:, 5:], model(ids[:, 5:]).array, rtol=0, atol=1e-12)
+    assert abs(packed - model(ids).array).max() > 1e-3
+    labels = draw(2, 8)
+    alone = model.loss((ids[:, :5], labels[:, :5]))[0].item() + model.loss((ids[:, 5:], labels[:, 5:]))[0].item()
+    assert model.loss((ids, labels, np.array([places] * 2), visible))[0].item() == pytest.approx(alone, abs=1e-10)
+
+
+@pytest.mark.parametrize("positions", ["learned", "sinusoidal", "rotary"])
+def test_a_padded_prompt_is_what_it_is_alone(positions: str) -> None:
+    """Padding on either side: positions count real tokens, and padding is no key."""
+    model = small(positions=positions).to(tg.float64)
+    for p in model.parameters():
+        nn.init.normal_(p, std=0.3)
+    alone = model([[2, 5, 1]]).array[0]
+    ids, real = np.array([[0, 0, 2, 5, 1], [2, 5, 1, 0, 0]]), np.array([[0, 0, 1, 1, 1], [1, 1, 1, 0, 0]], bool)
+    places = np.maximum(real.cumsum(axis=1) - 1, 0)
+    logits = model(ids, places, real[:, None, None, :]).array
+    assert np.allclose(logits[real], np.concatenate([alone, alone]), rtol=0, atol=1e-12)
+    assert np.isfinite(logits).all()
+    if positions != "rotary":  # which knows distances only
+        assert abs(model(ids, None, real[:, None, None, :]).array[0, 2:] - alone).max() > 1e-3
+    assert abs(model(ids, places).array[0, 2:] - alone).max() > 1e-3
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
+def test_positions_that_are_not_learned_have_no_table(positions: str) -> None:
+    assert small(positions=positions).num_parameters() == small().num_parameters() - 8 * 16
+
+
+def test_with_zero_init_the_first_prediction_is_even() -> None:
+    model = small(zero_init=True, tied=False)
+    assert abs(model(draw(2, 8)).array).max() == 0
+    total, count = model.loss((draw(2, 8), draw(2, 8)))
+    assert total.item() / count == pytest.approx(math.log(11), abs=1e-6)
+    total.backward()
+    assert abs(model.head.weight.grad.array).max() > 0
+    assert abs(small(zero_init=True)(draw(2, 8)).array).max() > 0  # a tied head is the table of tokens, which is not 0
+
+
+def test_the_operations_of_the_cpu_run() -> None:
+    """6 for each weight of a product, and 12·T·D for each of 4 layers' attention."""
+    model = GPT(GPTConfig(vocab_size=65))
+    products = 4 * 12 * 128**2 + 65 * 128
+    assert model.flops_per_token(64, training=True) == 6 * products + 4 * 12 * 64 * 128
+    assert model.flops_per_token(64) * 3 == model.flops_per_token(64, training=True)
+    assert Bigram(BigramConfig(5)).flops_per_token(1) == 0
+
+
+# Positions
+
+
+def test_turned_queries_and_keys_know_their_distance_alone() -> None:
+    random = np.random.default_rng(0)
+    q, k = (tg.tensor(random.normal(size=(1, 1, 1, 8))) for _ in range(2))
+
+    def score(m: int, n: int) -> float:
+        return (rotate(q, rotation([m], 8)) * rotate(k, rotation([n], 8))).sum().item()
+
+    assert score(5, 2) == pytest.approx(score(3, 0), abs=1e-12) == pytest.approx(score(1003, 1000), abs=1e-10)
+    assert abs(score(5, 2) - score(2, 5)) > 1e-3
+    assert np.allclose((rotate(q, rotation([9], 8)) ** 2).sum().item(), (q**2).sum().item())
+
+
+def test_waves_of_a_shift_are_turned_alike() -> None:
+    rows = sinusoidal(np.arange(20), 6).numpy().reshape(20, 3, 2)
+    as_numbers = rows[..., 1] + 1j * rows[..., 0]  # cos + i·sin
+    assert np.allclose(as_numbers[7:] / as_numbers[:-7], as_numbers[7], atol=1e-12)
+    with pytest.raises(ValueError, match="width 5 is odd"):
+        sinusoidal([0], 5)
+
+
 # Attention and block
+
+
+def test_grouped_keys_are_heads_that_share_theirs() -> None:
+    grouped = Attention(8, 4, key_heads=2).to(tg.float64)
+    full = Attention(8, 4).to(tg.float64)
+    W, b = (grouped.state_dict()[name].array for name in ("qkv.weight", "qkv.bias"))
+    rows = [*range(8), 8, 9, 8, 9, 10, 11, 10, 11, 12, 13, 12, 13, 14, 15, 14, 15]
+    full.load_state_dict({**grouped.state_dict(), "qkv.weight": W[rows], "qkv.bias": b[rows]})
+    x = tg.tensor(np.random.default_rng(0).normal(size=(2, 5, 8)))
+    assert np.allclose(grouped(x, causal=True).array, full(x, causal=True).array, rtol=0, atol=1e-12)
+    assert np.allclose(grouped(x, x).array, full(x).array, rtol=0, atol=1e-12)  # two products instead of one
+    with pytest.raises(ValueError, match="heads 4 is not a multiple of key_heads 3"):
+        Attention(12, 4, key_heads=3)
+
+
+def test_normalised_scores_stay_within_bounds() -> None:
+    """Twice as long queries and keys leave the weights as they are, so that the result is just twice as long."""
+    x = tg.randn(1, 5, 8) * 4
+    for normalised in (True, False):
+        layer = Attention(8, 2, bias=False, normalised=normalised)
+        assert np.allclose(layer(x * 2).array, layer(x).array * 2, rtol=1e-4, atol=1e-3) is normalised
+
+
+def test_memory_goes_where_it_is_read() -> None:
+    with pytest.raises(ValueError, match="cross=True"):
+        Block(4, 2)(tg.randn(1, 3, 4), memory=tg.randn(1, 2, 4))
+    with pytest.raises(ValueError, match="cross=True"):
+        Block(4, 2, cross=True)(tg.randn(1, 3, 4))
+    with pytest.raises(ValueError, match="norm is one of layer, rms"):
+        Block(4, 2, norm="batch")
+    with pytest.raises(ValueError, match="activation is one of gelu, "):
+        FeedForward(4, 8, activation="tanh")
 
 
 def written_out(layer: Any, x: Any, memory: Any, visible: Any) -> np.ndarray:
