@@ -13,6 +13,7 @@ import pytest
 import tinygrad_edu as tg
 from models import MODELS
 from models.gpt import GPT, GPTConfig
+from tinygrad_edu import optim
 from tinygrad_edu.data import CharTokenizer
 from tinygrad_edu.training import (
     CheckpointError,
@@ -334,3 +335,25 @@ def test_a_size_beyond_the_weights_is_refused(saved: Path, name: str) -> None:
     (saved / "config.json").write_text(json.dumps(head))
     with pytest.raises(CheckpointError, match=rf"config.json does not fit.*{name} is 1000000000000"):
         load_checkpoint(saved).build(MODELS)
+
+
+def test_any_optimizer_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    def build(groups: Any) -> optim.Optimizer:
+        return optim.SGD(groups, lr=0.1, momentum=0.9)
+
+    whole = Trainer(gpt(), IDS, SMALL, optimizer=build)
+    list(whole)
+    first = Trainer(gpt(), IDS, SMALL, optimizer=build)
+    for _ in range(3):
+        first.advance()
+    first.save(tmp_path, "gpt", TOKENIZER)
+    found = load_checkpoint(tmp_path, resume=True)
+    assert found.state is not None
+    assert found.tensors is not None
+    assert {name.partition("/")[0] for name in found.tensors} == {"momentum_buffer"}
+    second = Trainer(found.build(MODELS), IDS, SMALL, optimizer=build)
+    second.load_state(found.state, found.tensors)
+    list(second)
+    assert arrays_equal(second.weights(), whole.weights())
+    with pytest.raises(CheckpointError, match="lacks exp_avg"):
+        Trainer(found.build(MODELS), IDS, SMALL).load_state(found.state, found.tensors)

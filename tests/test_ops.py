@@ -828,3 +828,27 @@ class TestBadInput:
 def test_kernels_belong_to_the_array() -> None:
     assert kernels.of(np.ones(1)).__name__ == "tinygrad_edu.kernels.numpy"
     assert all(m.__name__.startswith("tinygrad_edu.ops") for m in (attention, arithmetic, layer, loss))
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_is_no_number_comes_without_a_warning() -> None:
+    x = tg.tensor([0.0, -1.0, 1.0], requires_grad=True)
+    for y in (
+        x / x,
+        x.log(),
+        x.sqrt(),
+        x.rsqrt(),
+        x**-1.5,
+        1.0 / x,
+        x % (x * 0),
+        (x * 1000).exp(),
+        x.acosh(),
+        x.atanh(),
+    ):
+        assert not np.isfinite(y.array).all()
+        y.sum().backward(retain_graph=True)
+    assert (tg.ones(2) // tg.zeros(2)).tolist() == [math.inf] * 2
+    w = tg.zeros(2, requires_grad=True)
+    w.grad = tg.zeros(2)
+    tg.optim.Adagrad([w], eps=0.0).step()
+    assert np.isnan(w.array).all()

@@ -96,7 +96,8 @@ def differentiate(
     watched = create or trace is not None
     for root, seed in zip(roots, seeds, strict=True):
         table.add(root.record or root, root.index, wrap(kind, seed) if lifted and backend.is_array(seed) else seed)
-    with setting(grad=create), nullcontext() if trace is None else trace.passing(roots):
+    passing = nullcontext() if trace is None else trace.passing(roots)
+    with setting(grad=create), backend.quiet(roots[0].array), passing:
         for n in sorted(found, reverse=True):
             r = found.pop(n)
             several = r.op.outputs

@@ -1,6 +1,6 @@
 """Ops that choose, compare and convert, element by element."""
 
-from tinygrad_edu.backend import module_of
+from tinygrad_edu.backend import module_of, quiet
 from tinygrad_edu.tape import Op
 
 
@@ -38,7 +38,8 @@ class Cast(Op):
     """{out} = {x} as {dtype}"""
 
     def forward(x, *, dtype):
-        return x.astype(dtype)
+        with quiet(x):
+            return x.astype(dtype)
 
     def dx(g, x_dtype):
         """d{x} = d{out} as the dtype of {x}"""

@@ -55,7 +55,8 @@ class Silu(Op):
     """{out} = {x} ⊙ σ({x}), σ the sigmoid"""
 
     def forward(x):
-        return x * Sigmoid(x)
+        with quiet(x):
+            return x * Sigmoid(x)
 
     def dx(g, x, out):
         """d{x} = d{out} ⊙ (σ({x}) + {out} ⊙ (1 − σ({x})))"""
@@ -103,7 +104,8 @@ class Sin(Op):
     """{out} = sin {x}"""
 
     def forward(x):
-        return module_of(x).sin(floating(x))
+        with quiet(x):
+            return module_of(x).sin(floating(x))
 
     def dx(g, x):
         """d{x} = d{out} ⊙ cos {x}"""
@@ -114,7 +116,8 @@ class Cos(Op):
     """{out} = cos {x}"""
 
     def forward(x):
-        return module_of(x).cos(floating(x))
+        with quiet(x):
+            return module_of(x).cos(floating(x))
 
     def dx(g, x):
         """d{x} = −d{out} ⊙ sin {x}"""

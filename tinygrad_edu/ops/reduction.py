@@ -135,7 +135,8 @@ class Prod(Op):
         return Reshape(factors, shape=shape)
 
     def forward(x, *, axes, keepdim=False):
-        return x.prod(axis=axes, keepdims=keepdim)
+        with quiet(x):
+            return x.prod(axis=axes, keepdims=keepdim)
 
     def dx(g, x, axes, keepdim, x_shape):
         """d{x} = d{out} ⊙ the product of all others"""

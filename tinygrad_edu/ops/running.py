@@ -1,6 +1,6 @@
 """Ops that go along an axis and keep what they have so far: sums, products, extremes."""
 
-from tinygrad_edu.backend import module_of
+from tinygrad_edu.backend import module_of, quiet
 from tinygrad_edu.ops.arithmetic import Mul
 from tinygrad_edu.ops.index import ScatterAdd
 from tinygrad_edu.ops.shape import Flip, Narrow, Pad
@@ -44,7 +44,8 @@ class Cumprod(Op):
         return scan(Mul, x, axis, 1)
 
     def forward(x, *, axis):
-        return x.cumprod(axis=axis)
+        with quiet(x):
+            return x.cumprod(axis=axis)
 
     def dx(g, x, axis):
         """d{x}_k = Π {x}_j over j < k ⊙ Σ over i ≥ k of d{out}_i ⊙ Π {x}_j over k < j ≤ i"""

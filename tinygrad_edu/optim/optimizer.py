@@ -233,9 +233,10 @@ class Optimizer:
             return
 
         def update(start: int, stop: int) -> None:
-            for at, part in parts:
-                if start <= at < stop:
-                    rule.update(*part, step, group)
+            with backend.quiet(param):  # 0/0 with eps = 0 is NaN, as in PyTorch
+                for at, part in parts:
+                    if start <= at < stop:
+                        rule.update(*part, step, group)
 
         if xp.__name__ == "numpy":
             crew.shared(update, param.size)

@@ -14,7 +14,7 @@ from tinygrad_edu import random
 from tinygrad_edu.data import Batch, CharTokenizer, Windows, consecutive, split
 from tinygrad_edu.generation import Model
 from tinygrad_edu.nn.utils import clip_grad_norm_
-from tinygrad_edu.optim import AdamW, WarmupCosine, decay_groups
+from tinygrad_edu.optim import AdamW, Optimizer, WarmupCosine, decay_groups
 from tinygrad_edu.training.checkpoint import CheckpointError, save_checkpoint
 from tinygrad_edu.training.config import TrainConfig
 from tinygrad_edu.training.evaluation import evaluate
@@ -60,6 +60,7 @@ class Trainer:
     model: `model.loss(batch)` gives (summed cross-entropy, count of labels). ids [N]: the text; its last
     `config.val_fraction` is measured on. backward: how a batch becomes a loss and gradients of the mean; an object that
     shares the batch among threads takes this one's place. threads: how many measure at a time, see `evaluate`.
+    optimizer: makes one from the parameter groups; AdamW with the config's lr and betas unless given.
 
     Raises DataError for a text that is too short, ValueError for ids that the model has no row for. While it runs:
     TrainingError for a loss or gradient that is not finite; the weights are those of the step before then.
@@ -70,7 +71,13 @@ class Trainer:
     """
 
     def __init__(
-        self, model: Model, ids: np.ndarray, config: TrainConfig, backward: Backward = backward, threads: int = 1
+        self,
+        model: Model,
+        ids: np.ndarray,
+        config: TrainConfig,
+        backward: Backward = backward,
+        threads: int = 1,
+        optimizer: Callable[[Any], Optimizer] | None = None,
     ) -> None:
         size = model.config.vocab_size
         if len(ids) and int(ids.max()) >= size:
@@ -80,7 +87,7 @@ class Trainer:
         self.windows = Windows(training, config.block_size)
         self.fingerprint = hashlib.sha256(ids.tobytes()).hexdigest()
         groups = decay_groups(model, config.weight_decay)
-        self.optimizer = AdamW(groups, lr=config.lr, betas=config.betas)
+        self.optimizer = optimizer(groups) if optimizer else AdamW(groups, lr=config.lr, betas=config.betas)
         self.schedule = WarmupCosine(
             self.optimizer, min(config.warmup, config.steps // 2), config.steps, min(config.min_lr, config.lr)
         )
@@ -199,9 +206,10 @@ class Trainer:
             "optimizer_steps": {name: entry["step"] for name, entry in entries.items()},
         }
         tensors = {
-            f"{kind}/{name}": entry[kind].numpy()
+            f"{slot}/{name}": kept.numpy()
             for name, entry in entries.items()
-            for kind in ("exp_avg", "exp_avg_sq")
+            for slot, kept in entry.items()
+            if slot != "step"
         }
         return state, tensors
 
@@ -218,20 +226,18 @@ class Trainer:
                 )
             groups = self.optimizer.state_dict()["param_groups"]
             numbers = {name: n for group in groups for name, n in zip(group["param_names"], group["params"])}
-            moments = {
-                numbers[name]: {
-                    "step": step,
-                    "exp_avg": tensors[f"exp_avg/{name}"],
-                    "exp_avg_sq": tensors[f"exp_avg_sq/{name}"],
-                }
-                for name, step in state["optimizer_steps"].items()
+            slots: dict[int, dict[str, Any]] = {
+                numbers[name]: {"step": step} for name, step in state["optimizer_steps"].items()
             }
+            for key, kept in tensors.items():
+                slot, _, name = key.partition("/")
+                slots[numbers[name]][slot] = kept
             best, order, stream = Best(**state["best"]), random.Generator(), random.Generator()
             order.set_state(state["order"])
             stream.set_state(state["random"])
             loss, labels = state["unwritten"]
             step, tokens, seconds = int(state["step"]), int(state["tokens"]), float(state["seconds"])
-            self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
+            self.optimizer.load_state_dict({"state": slots, "param_groups": groups})
         except CheckpointError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
