@@ -63,7 +63,8 @@ def _visible(record: Record, steps: Steps, axes: Axes, cards: list[Card]) -> lis
             if scale:
                 found.append(Check(3, i, scale))
     for path, said in record.declared.items():
-        if said.visibility is not None and path not in declared:
+        told = path in declared or any(i in declared and record.declared.get(i) == said for i in _above(path))
+        if said.visibility is not None and not told:
             what = path or record.title
             found.append(
                 Check(3, None, failed("{what}: attention is declared, but no softmax runs over keys", what=what))
@@ -74,8 +75,13 @@ def _visible(record: Record, steps: Steps, axes: Axes, cards: list[Card]) -> lis
 def _around(call: int | None, record: Record) -> set[str]:
     """The paths of all modules around a call, and of the whole."""
     path = record.calls[call].path if call is not None else ""
+    return {path, *_above(path)}
+
+
+def _above(path: str) -> list[str]:
+    """The paths of the modules around one, the whole last."""
     parts = path.split(".") if path else []
-    return {".".join(parts[:n]) for n in range(len(parts) + 1)}
+    return [".".join(parts[:n]) for n in reversed(range(len(parts)))]
 
 
 def _scale(weights: int, record: Record, axes: Axes) -> str:

@@ -191,6 +191,7 @@ class Recorder(Called):
                 self._fitted(application)
             return
         self._cut(arrays, outputs, application)
+        self._constant(outputs, application)
         if arrays and backend.is_array(arrays[0]):
             self.reading[id(arrays[0])] = application.id
         application.line = self.line()
@@ -216,6 +217,13 @@ class Recorder(Called):
         if seen is not None:
             self.looks[number] = seen
             self.record.values[number].shown = seen.grid(beside(seen.axis))
+
+    def _constant(self, outputs: Any, application: Application) -> None:
+        """Keep the one element of what an op made of constants of one element, such as √4."""
+        read = [self.record.values[i] for i in application.inputs if i is not None]
+        known = all(value.number is not None or value.only is not None for value in read)
+        if known and outputs[0].array.size == 1 and not outputs[0].requires_grad:
+            self.record.values[application.outputs[0]].only = float(outputs[0].array.item())
 
     def _cut(self, arrays: list[Any], outputs: Any, application: Application) -> None:
         """Note where the op made weights 0 that rows summing to 1 had."""
