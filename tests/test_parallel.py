@@ -10,9 +10,11 @@ from threadpoolctl import ThreadpoolController
 
 import tinygrad_edu as tg
 from models.gpt import GPT, GPTConfig
+from tinygrad_edu import optim
 from tinygrad_edu.kernels import crew
 from tinygrad_edu.kernels.numpy import adamw
 from tinygrad_edu.modes import Listener, setting, thread
+from tinygrad_edu.optim.flat import gradient_place
 from tinygrad_edu.parallel import Shards
 from tinygrad_edu.parallel.workers import Workers
 
@@ -410,3 +412,112 @@ def test_nobody_waits_long_for_a_turn():
     turn.release()
     with crew.taking_turns(turn):
         assert turn.locked()
+
+
+class Overwriting(optim.AdamW):
+    @staticmethod
+    def update(param, grad, state, step, group):
+        grad *= -1
+        param += group["lr"] * grad
+
+
+class TestGradientsWhereTheOptimizerReadsThem:
+    def step(self, shards, model, optimizer, seed):
+        optimizer.zero_grad()
+        shards.backward(model, batch(4, seed))
+        optimizer.step()
+
+    def test_they_are_not_copied(self):
+        model = gpt()
+        optimizer = optim.AdamW(model.parameters())
+        with Shards(2) as shards:
+            for seed in range(3):
+                self.step(shards, model, optimizer, seed)
+                read = optimizer._layouts[0].flats[0].gradient
+                there = [np.shares_memory(p.grad.array, read) for p in model.parameters()]
+                assert there == [seed > 0] * len(there)  # before the first step nobody knows what the optimizer does
+
+    def test_steps_are_those_of_gradients_elsewhere(self):
+        here, elsewhere = gpt(), gpt()
+        optimizers = [optim.AdamW(model.parameters(), lr=0.01) for model in (here, elsewhere)]
+        with Shards(2) as shards:
+            for seed in range(4):
+                self.step(shards, here, optimizers[0], seed)
+                optimizers[1].zero_grad()
+                shards.backward(elsewhere, batch(4, seed))
+                for p in elsewhere.parameters():
+                    p.grad = p.grad.clone()
+                optimizers[1].step()
+        for p, q in zip(here.parameters(), elsewhere.parameters(), strict=True):
+            np.testing.assert_array_equal(p.array, q.array)
+
+    @pytest.mark.parametrize("hold", [lambda g: g, lambda g: g[0], lambda g: g.array.T, lambda g: memoryview(g.array)])
+    @pytest.mark.parametrize("plain", [False, True])
+    def test_a_gradient_that_somebody_holds_keeps_its_values(self, hold, plain):
+        model = gpt()
+        optimizer = optim.AdamW(model.parameters(), lr=0.01)
+        with Shards(2) as shards:
+            for seed in range(3):
+                self.step(shards, model, optimizer, seed)
+            held = {name: hold(p.grad) for name, p in model.named_parameters()}
+            before = {name: np.array(getattr(h, "array", h)) for name, h in held.items()}
+            for seed in range(3, 6):
+                optimizer.zero_grad()
+                if plain:
+                    whole(model, batch(4, seed))
+                    optimizer.step()
+                else:
+                    self.step(shards, model, optimizer, seed)
+                for name, h in held.items():
+                    np.testing.assert_array_equal(getattr(h, "array", h), before[name], err_msg=name)
+
+    @pytest.mark.parametrize(
+        "make",
+        [
+            optim.AdamW,
+            lambda p: optim.AdamW(p, maximize=True),
+            lambda p: optim.AdamW(p, amsgrad=True),
+            lambda p: optim.Adam(p, weight_decay=0.1),
+            lambda p: optim.SGD(p, lr=0.1, weight_decay=0.1),
+            Overwriting,
+        ],
+        ids=["adamw", "maximize", "amsgrad", "adam", "sgd", "subclass"],
+    )
+    def test_no_step_changes_a_gradient(self, make):
+        model = gpt()
+        optimizer = make(model.parameters())
+        with Shards(2) as shards:
+            for seed in range(3):
+                optimizer.zero_grad(set_to_none=seed < 2)
+                shards.backward(model, batch(4, seed))
+                before = gradients(model)
+                before = {name: g.copy() for name, g in before.items()}
+                optimizer.step()
+                if seed == 1 and "maximize" in optimizer.param_groups[0]:
+                    optimizer.param_groups[0]["maximize"] = True
+                for name, g in gradients(model).items():
+                    np.testing.assert_array_equal(g, before[name], err_msg=name)
+
+    def test_each_gradient_has_a_version_of_its_own(self):
+        model = gpt()
+        optimizer = optim.AdamW(model.parameters())
+        with Shards(2) as shards:
+            for seed in range(2):
+                self.step(shards, model, optimizer, seed)
+        first, second = list(model.parameters())[:2]
+        assert first.grad is not None
+        assert second.grad is not None
+        before = second.grad._version[0]
+        first.grad.zero_()
+        assert second.grad._version[0] == before
+
+    def test_a_parameter_that_was_moved_has_no_place(self):
+        model = gpt()
+        optimizer = optim.AdamW(model.parameters())
+        with Shards(2) as shards:
+            self.step(shards, model, optimizer, 0)
+            optimizer.zero_grad()
+            first = next(iter(model.parameters()))
+            assert gradient_place(first) is not None
+            first.array = first.array.astype(np.float64)
+            assert gradient_place(first) is None

@@ -14,6 +14,8 @@ every array comes from `np.empty`.
 import math
 import sys
 import threading
+import weakref
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -28,6 +30,45 @@ LINE = 64
 class _Memory(np.ndarray):
     """Raw bytes. NumPy does not look for a view's base across a change of class, so a view of an array on this memory
     refers to that array, not past it: the array's own reference count tells whether it has views."""
+
+
+class Place:
+    """A part of a larger memory that shows one array at a time.
+
+    memory: the part, a contiguous NumPy array; the place owns it from now on.
+
+    >>> place = Place(np.zeros(8, np.float32)[2:5])
+    >>> a = place.array()
+    >>> row = a[:2]
+    >>> del a
+    >>> print(place.array(), place.shows(row.base))
+    None True
+    >>> del row
+    >>> place.array().shape
+    (3,)
+    """
+
+    __slots__ = ("_memory", "_shown")
+
+    def __init__(self, memory: np.ndarray) -> None:
+        self._memory = memory.view(_Memory)[...]  # with the class before it as well, else NumPy would look past it
+        self._shown: Callable[[], np.ndarray | None] = _nothing
+
+    def array(self) -> np.ndarray | None:
+        """The memory as an array; None while one from before, or a view of it, can still be seen by somebody."""
+        if self._shown() is not None:
+            return None
+        array = np.ndarray(self._memory.shape, self._memory.dtype, self._memory)
+        self._shown = weakref.ref(array)
+        return array
+
+    def shows(self, array: np.ndarray | None) -> bool:
+        """Whether `array` is what `array()` gave last; for None, whether nobody can see the memory."""
+        return self._shown() is array
+
+
+def _nothing() -> None:
+    return None
 
 
 class _Piece:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tinygrad_edu import backend, kernels
-from tinygrad_edu.optim.optimizer import Optimizer
+from tinygrad_edu.optim.optimizer import Optimizer, leaves_grad
 
 
 class AdamW(Optimizer):
@@ -64,6 +64,7 @@ class AdamW(Optimizer):
         return dict.fromkeys(["exp_avg", "exp_avg_sq"] + ["max_exp_avg_sq"] * group["amsgrad"], 0.0)
 
     @staticmethod
+    @leaves_grad
     def update(param: Any, grad: Any, state: dict[str, Any], step: int, group: dict[str, Any]) -> None:
         """The formula above, by a kernel where the library has one."""
         beta1, beta2 = group["betas"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tinygrad_edu import backend
+from tinygrad_edu.buffers import Place
 from tinygrad_edu.tensor import Tensor
 
 LINE = 64  # bytes; every parameter starts on a cache line, which the matrix products that read it like
@@ -19,7 +21,8 @@ Part = tuple[Any, Any, dict[str, Any]]  # values, gradients, state
 class Flat:
     """One array each for values, gradients and every kind of state; the parameters' arrays become views of the first.
 
-    Parameters keep their own version counters: they are neighbours here, not views of each other.
+    Parameters keep their own version counters: they are neighbours here, not views of each other. Their gradients are
+    copied together here, but for those that were written here to begin with, see `gradient_place`.
     """
 
     def __init__(self, parameters: Sequence[Tensor], slots: Mapping[str, float]) -> None:
@@ -29,16 +32,25 @@ class Flat:
         self.starts = [0]
         for p in parameters:
             self.starts.append(self.starts[-1] + -(-p.array.size // unit) * unit)
-        self.values, self.gradient = self._zeros(first), self._zeros(first)
+        self.values = self._zeros(first)
         self.state = {name: self._zeros(first) for name in slots}
         for name, value in slots.items():
             self.state[name][...] = value
         self.views = self._views(self.values)
-        self.gradient_views = self._views(self.gradient)
+        self._new_gradient()
+        self.lends = False  # whether gradients may be written here: not where an optimizer overwrites what is here
+        self.at = {id(p): i for i, p in enumerate(parameters)}
         self.steps = [0] * len(parameters)
         for p, view in zip(parameters, self.views):
             view[...] = p.array
             p.array = view
+            _flats[id(p)] = self
+
+    def _new_gradient(self) -> None:
+        self.gradient = self._zeros(self.values)
+        self.gradient_views = self._views(self.gradient)
+        numpy = isinstance(self.gradient, np.ndarray)
+        self.places = [Place(view) for view in self.gradient_views] if numpy else []
 
     def _zeros(self, like: Any) -> Any:
         size, unit = self.starts[-1], like.dtype.itemsize
@@ -58,19 +70,24 @@ class Flat:
         views = {name: self._views(flat) for name, flat in self.state.items()}
         return [{name: of[i] for name, of in views.items()} for i in range(len(self.parameters))]
 
-    def gather(self, what: str) -> list[tuple[int, int, int]]:
+    def gather(self, what: str, lends: bool = False) -> list[tuple[int, int, int]]:
         """Copy the gradients together; (begin, end, step) of each run of neighbours that have a gradient and are to
-        make the same step, counted from 1. A parameter without a gradient is in no run."""
+        make the same step, counted from 1. A parameter without a gradient is in no run.
+
+        lends: the caller leaves what it finds in `gradient` as it is, so a gradient that lies there already is not
+        copied, and the next ones may be written there."""
+        here = self._lying_here(lends)
+        self.lends = lends
         begin, count = 0, 0
         runs = []
-        for i, (p, view, steps) in enumerate(zip(self.parameters, self.gradient_views, self.steps)):
+        for i, (p, view, steps, there) in enumerate(zip(self.parameters, self.gradient_views, self.steps, here)):
             gradient = p.grad
             now = 0 if gradient is None else steps + 1
             if now != count:
                 if count:
                     runs.append((begin, i, count))
                 begin, count = i, now
-            if gradient is not None:
+            if gradient is not None and not there:
                 if gradient.array.shape != view.shape:
                     raise ValueError(
                         f"{what}: a gradient has shape {gradient.shape} and its parameter {view.shape}; assign "
@@ -80,6 +97,18 @@ class Flat:
         if count:
             runs.append((begin, len(self.parameters), count))
         return runs
+
+    def _lying_here(self, lends: bool) -> list[bool]:
+        """Which parameters have a gradient that need not be copied. What somebody sees of earlier steps is left to
+        him, with the memory it lies in."""
+        if not self.places:
+            return [False] * len(self.parameters)
+        shown = [None if p.grad is None else p.grad.array for p in self.parameters]
+        here = [lends and array is not None and place.shows(array) for array, place in zip(shown, self.places)]
+        if all(there or place.shows(None) for there, place in zip(here, self.places)):
+            return here
+        self._new_gradient()
+        return [False] * len(self.parameters)
 
     def part(self, begin: int, end: int) -> Part:
         """Values, gradients and state of the parameters begin..end, each as one vector."""
@@ -103,6 +132,22 @@ class Flat:
         for i in range(begin, end):
             self.steps[i] = step
             self.parameters[i].bump_version()
+
+
+_flats: weakref.WeakValueDictionary[int, Flat] = weakref.WeakValueDictionary()  # id of a parameter -> where it lies
+
+
+def gradient_place(p: Tensor) -> np.ndarray | None:
+    """Memory of p's shape and dtype for its gradient, which its optimizer then reads without a copy.
+
+    It is like memory of its own: nobody sees it until the caller shows it around, and it is not given out again
+    while anybody does. None where there is none: no optimizer has made a step with p, or one that overwrites what it
+    reads, or a gradient from before can still be seen.
+    """
+    flat = _flats.get(id(p))
+    if flat is None or not flat.lends or p.array is not flat.views[flat.at[id(p)]]:
+        return None
+    return flat.places[flat.at[id(p)]].array() if flat.places else None
 
 
 Kept = dict[int, tuple[int, dict[str, Any]]]  # id of a parameter -> (steps made, its state), for those with a step

@@ -18,6 +18,12 @@ from tinygrad_edu.tensor import Tensor
 _PIECE = 1 << 15  # elements of a pass of several operations, whose arrays together stay in a core's cache
 
 
+def leaves_grad(update: Callable[..., None]) -> Callable[..., None]:
+    """Mark an `update` that does not write to grad: then it may get the gradients themselves instead of a copy."""
+    update.leaves_grad = True  # type: ignore[attr-defined]
+    return update
+
+
 class Optimizer:
     """Base of every optimizer: a subclass gives its options, what it keeps of each element, and its formula.
 
@@ -76,8 +82,8 @@ class Optimizer:
     def update(param: Any, grad: Any, state: dict[str, Any], step: int, group: dict[str, Any]) -> None:
         """One step, in place, by the arrays' own arithmetic.
 
-        param, grad and the arrays of state have one shape, see `takes`. grad is a copy, free to be overwritten. step
-        counts from 1 for each parameter by itself. group: its options.
+        param, grad and the arrays of state have one shape, see `takes`. grad is a copy, free to be overwritten, unless
+        the update is marked by `leaves_grad`. step counts from 1 for each parameter by itself. group: its options.
         """
         raise NotImplementedError("an optimizer needs an update(param, grad, state, step, group)")
 
@@ -123,7 +129,7 @@ class Optimizer:
                 loss = closure()
         self._lay()
         found = [
-            (group, flat, flat.gather(f"{self._name}.step"))
+            (group, flat, flat.gather(f"{self._name}.step", self._lends(group)))
             for group, layout in zip(self.param_groups, self._layouts)
             for flat in layout.flats
         ]
@@ -242,6 +248,9 @@ class Optimizer:
             crew.shared(update, param.size)
         else:
             update(0, param.size)
+
+    def _lends(self, group: dict[str, Any]) -> bool:
+        return hasattr(self.rule(group).update, "leaves_grad") and not group.get("maximize")
 
     def _lay(self) -> None:
         """Lay the parameters of a group together again where one is no longer a view of the group's array: it was

@@ -16,6 +16,7 @@ from tinygrad_edu import random
 from tinygrad_edu.buffers import empty
 from tinygrad_edu.kernels import crew
 from tinygrad_edu.modes import thread
+from tinygrad_edu.optim.flat import gradient_place
 from tinygrad_edu.parallel.blas import BlasThreads
 from tinygrad_edu.parallel.workers import Workers
 from tinygrad_edu.passes import deliver, seed_for
@@ -139,7 +140,10 @@ class Shards:
         parts = min(self.n, len(keys)) or 1
 
         def means(i: int) -> list[tuple[int, Any]]:
-            return [(key, _mean([t[key][1] for t in tables if key in t], labels)) for key in keys[i::parts]]
+            return [
+                (key, _mean([t[key][1] for t in tables if key in t], labels, gradient_place(holders[key])))
+                for key in keys[i::parts]
+            ]
 
         for found in workers.run(means, parts):
             for key, gradient in found:
@@ -173,11 +177,11 @@ def _loss_and_gradients(model: Any, batch: Any) -> tuple[float, int, Gradients]:
     return loss.item(), count, gradients
 
 
-def _mean(parts: list[Any], labels: int) -> Any:
-    """Σ parts / labels in memory of its own."""
+def _mean(parts: list[Any], labels: int, place: np.ndarray | None) -> Any:
+    """Σ parts / labels in memory of its own, in `place` if there is one."""
     if not isinstance(parts[0], np.ndarray):
         return sum(parts[1:], parts[0]) * (1 / labels)
-    total = empty(parts[0].shape, parts[0].dtype)
+    total = empty(parts[0].shape, parts[0].dtype) if place is None else place
     if len(parts) == 1:
         return np.multiply(parts[0], 1 / labels, out=total)
     np.add(parts[0], parts[1], out=total)
