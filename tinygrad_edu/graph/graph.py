@@ -10,6 +10,7 @@ from tinygrad_edu.data.files import write_atomically
 from tinygrad_edu.graph.cards import draw
 from tinygrad_edu.graph.dot import dot
 from tinygrad_edu.graph.engine import LayoutError, run_dot
+from tinygrad_edu.graph.html.page import framed, page
 from tinygrad_edu.graph.ledger import ledger
 from tinygrad_edu.graph.levels import LEVELS, MAX_NODES, at_level, check_open
 from tinygrad_edu.graph.opening import opened
@@ -79,18 +80,26 @@ class Graph:
         """The run as a Markdown table, a line for each step, with totals and the four-step check of a diagram."""
         return ledger(self.record, self._full(every=False))
 
+    def html(self) -> str:
+        """One page for a browser, complete in itself.
+
+        It has the drawings of all levels, to zoom into and to search, the backward pass step by step, gradients as a
+        quiz, and the ledger. Raises LayoutError where nothing can be laid out.
+        """
+        return page(self)
+
     def json(self) -> str:
         """The record itself."""
         return self.record.json()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a file, whole or not at all: .svg, .dot, .md for the ledger or .json for the record.
+        """Write a file, whole or not at all: .svg, .html, .dot, .md for the ledger or .json for the record.
 
         Raises ValueError for another ending, OSError where the file cannot be written, LayoutError where a drawing
         cannot be laid out; then the DOT text is written beside it.
         """
         path = Path(path)
-        views = {".svg": self.svg, ".dot": self.dot, ".md": self.ledger, ".json": self.json}
+        views = {".svg": self.svg, ".html": self.html, ".dot": self.dot, ".md": self.ledger, ".json": self.json}
         view = views.get(path.suffix.lower())
         if view is None:
             raise ValueError(f"{path.name}: a graph is saved as one of {', '.join(views)}; end the name in one of them")
@@ -107,5 +116,12 @@ class Graph:
         """For notebooks; None, and so the text form, where nothing can be laid out."""
         try:
             return self.svg()
+        except LayoutError:
+            return None
+
+    def _repr_html_(self) -> str | None:
+        """For notebooks: the page in a frame; None, as for SVG, where nothing can be laid out."""
+        try:
+            return framed(self.html(), self.record.title)
         except LayoutError:
             return None

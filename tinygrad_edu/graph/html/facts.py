@@ -1,0 +1,140 @@
+"""What the page's script knows of a picture: cards, wires, the order of the backward pass, axes, the ledger's rows."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tinygrad_edu.graph.axes import Axes
+from tinygrad_edu.graph.einsum import shape_text
+from tinygrad_edu.graph.html.sheets import Sheet, Sheets
+from tinygrad_edu.graph.picture import Card, Row, Wire
+from tinygrad_edu.graph.record import Record
+
+_USUAL = {
+    "B": "batch: examples side by side",
+    "T": "positions of the sequence",
+    "D": "width of the model",
+    "H": "attention heads",
+    "d": "width of one head",
+    "F": "width inside the feed-forward layer",
+    "V": "vocabulary",
+}
+_ROLES = {"q": "positions that ask, the query side", "k": "positions that are asked, the key side"}
+
+
+def facts(sheet: Sheet, axes: Axes, listed: bool) -> dict[str, Any]:
+    """A drawing as data: cards and wires by id, what can be opened, and every gradient in the order in which the
+    backward pass ran. listed: the ledger's steps bear the same ids as here."""
+    cards = sheet.picture.cards()
+    return {
+        "cards": {card.id: _card(card) for card in cards},
+        "wires": {wire.id: _wire(wire) for wire in sheet.picture.wires},
+        "steps": [_step(card, at, sheet, axes) for card, at in in_order(cards)],
+        "tab": sheet.tab,
+        "listed": listed,
+        "opens": {
+            name: {"sheet": number, "part": part, "open": name in sheet.closes}
+            for name, (number, part) in sheet.opens.items()
+        },
+    }
+
+
+def _wire(wire: Wire) -> dict[str, Any]:
+    return {"tail": wire.tail, "head": wire.head, "name": wire.name, "shapes": wire.shapes}
+
+
+def _card(card: Card) -> dict[str, Any]:
+    told = {
+        "header": card.header,
+        "words": card.words,
+        "role": card.role,
+        "path": card.path,
+        "lines": card.lines,
+        "einsum": "".join(text for text, _ in card.einsum),
+        "contracts": card.contracts,
+        "keeps": card.keeps,
+        "shape": card.shape,
+        "source": card.source,
+        "visible": card.visible,
+        "reads": card.reads,
+        "cells": [f"{cell.name} {cell.shape}" for cell in card.cells],
+        "rows": [{"formula": row.formula, "note": row.note} for row in card.rows],
+        "code": card.title.partition("\n")[2],
+    }
+    return {key: value for key, value in told.items() if value}
+
+
+def in_order(cards: list[Card]) -> list[tuple[Card, int]]:
+    """The rows of all cards, as (card, place in its rows), in the order in which the gradients were there."""
+    rows = [(card, at) for card in cards for at in range(len(card.rows))]
+    return sorted(rows, key=lambda row: _moment(row[0].rows[row[1]]))
+
+
+def _moment(row: Row) -> tuple[int, bool]:
+    return row.after, row.kind == "sum"
+
+
+def _step(card: Card, at: int, sheet: Sheet, axes: Axes) -> dict[str, Any]:
+    """A gradient with the wires it runs on: those to the card for a branch, all that leave it for a sum."""
+    row = card.rows[at]
+    names = set(row.formula.partition(" = ")[0].split(", "))
+    flowing = [(wire, wire.gradient.split(" + ")) for wire in sheet.picture.wires if wire.gradient is not None]
+    if row.kind == "sum":
+        wires = [wire for wire, _ in flowing if wire.tail == card.id]
+    else:
+        wires = [wire for wire, gradients in flowing if wire.head == card.id and names & {*gradients}]
+    shape = ""
+    if row.kind == "branch" and len(names) == 1 and card.role == "step":
+        shape = shape_text(sheet.record.branches[row.after].value, sheet.record, axes)
+    elif wires:
+        shape = wires[0].shapes[0]
+    return {"card": card.id, "row": at, "kind": row.kind, "wires": [wire.id for wire in wires], "shape": shape}
+
+
+def axis_facts(record: Record, axes: Axes) -> dict[str, dict[str, str]]:
+    """Every axis that has a name: its size (its sizes, where several axes have the name) and what it means."""
+    sizes: dict[str, set[int]] = {}
+    meaning: dict[str, str] = {}
+    called = {axes.called.get(role, role): words for role, words in _ROLES.items()}
+    for value in record.values:
+        for at, axis in enumerate(axes.of.get(value.id, ())):
+            if axes.roles.get((value.id, at)):
+                name = axes.names(value.id)[at]
+                sizes.setdefault(name, set()).add(axes.factors.length(axis))
+                whole = axes.factors.text(axis)
+                meaning[name] = called[name] + ("" if whole.isdigit() or whole == name else f" of {whole}")
+            for factor in map(axes.factors.find, axis):
+                if factor in axes.factors.name:
+                    sizes.setdefault(axes.factors.name[factor], set()).add(axes.factors.size[factor])
+    return {
+        name: {"size": " or ".join(map(str, sorted(found))), "meaning": meaning.get(name, _USUAL.get(name, ""))}
+        for name, found in sizes.items()
+    }
+
+
+def ledger_facts(markdown: str, sheets: Sheets) -> dict[str, Any]:
+    """The ledger taken apart: the heads of its table, the rows of steps that are drawn, each with its card, and the
+    lines below."""
+    table, below = [], []
+    for line in markdown.splitlines()[1:]:
+        if line.startswith("|"):
+            table.append([_plain(cell) for cell in re.findall(r"((?:\\.|[^|\\])*)\|", line[1:])])
+        elif line:
+            below.append(line.removeprefix("- "))
+    listed = sheets.drawings[sheets.listed]
+    cards = {card.id: card for card in listed.picture.cards() if card.role == "step"}
+    rows = dict(zip(sheets.steps, table[2:], strict=False))
+    drawn = {name: row for name, row in rows.items() if name in cards}
+    return {
+        "head": table[0],
+        "rows": list(drawn.values()),
+        "cards": list(drawn),
+        "sheet": sheets.listed,
+        "left": len(table) - 2 - len(drawn),
+        "below": below,
+    }
+
+
+def _plain(cell: str) -> str:
+    return re.sub(r"\\([\\|])", r"\1", cell.strip()).replace("&lt;", "<")

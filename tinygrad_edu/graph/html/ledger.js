@@ -1,0 +1,68 @@
+// The ledger as a table below the drawing, each row tied to its card.
+import { $, hear, known, make } from "./tools.js";
+import { show } from "./view.js";
+import { openSheet, part, sheet } from "./sheets.js";
+import { chosenCard, goTo } from "./cards.js";
+import { withAxes } from "./axes.js";
+
+const { head, rows, below, cards, left, sheet: home } = known.ledger;
+
+// The step's card, on the drawing that is seen if it is there.
+async function follow(id) {
+  if (!isHere(id)) await openSheet(home);
+  goTo(id);
+}
+
+const isHere = (id) => sheet().listed && id in sheet().cards;
+
+function table() {
+  const back = head.indexOf("backward");
+  const cell = (text, at) =>
+    make("td", { class: at === back ? "back" : undefined }, ...(text === "-" ? [] : withAxes(text)));
+  const row = (texts, at) => {
+    const id = cards[at];
+    const first = make("button", { "aria-label": `Step ${texts[0]}: ${texts[1]}` }, texts[0]);
+    return make(
+      "tr",
+      { "data-card": id, click: () => getSelection().isCollapsed && follow(id) },
+      make("th", { scope: "row" }, first),
+      ...texts.slice(1).map((text, i) => cell(text, i + 1)),
+    );
+  };
+  return make(
+    "table",
+    {},
+    make("thead", {}, make("tr", {}, ...head.map((text) => make("th", { scope: "col" }, text)))),
+    make("tbody", {}, ...rows.map(row)),
+  );
+}
+
+export function ledger(on) {
+  $("ledger").hidden = !on;
+  $("ledger-open").setAttribute("aria-pressed", on);
+  mark();
+  if (on && chosenCard()) requestAnimationFrame(() => show(part(chosenCard())));
+}
+
+export const ledgerShown = () => !$("ledger").hidden;
+
+function mark() {
+  const id = chosenCard();
+  for (const row of document.querySelectorAll("#ledger tr[data-card]")) {
+    const on = row.dataset.card === id && isHere(id);
+    row.classList.toggle("chosen", on);
+    if (on && ledgerShown()) row.scrollIntoView({ block: "nearest" });
+  }
+}
+
+export function startLedger() {
+  const more = left
+    ? [`${left.toLocaleString("en")} more steps are not drawn; the ledger as a file has them all`]
+    : [];
+  const check = [...more, ...below].map((line) =>
+    make("p", { class: line.includes("FAIL") ? "bad" : undefined }, line),
+  );
+  $("ledger").replaceChildren(make("div", { class: "scroll" }, table()), make("div", { class: "check" }, ...check));
+  $("ledger-open").addEventListener("click", () => ledger(!ledgerShown()));
+  hear("card", mark);
+}

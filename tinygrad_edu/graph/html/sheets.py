@@ -1,0 +1,144 @@
+"""Which drawings a page has: one for each level, and one for each folded part that is opened there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tinygrad_edu.graph.levels import MAX_NODES
+from tinygrad_edu.graph.opening import opened
+from tinygrad_edu.graph.picture import Card, Cluster, Picture
+from tinygrad_edu.graph.record import Record
+from tinygrad_edu.graph.words import word
+
+if TYPE_CHECKING:
+    from tinygrad_edu.graph.graph import Graph
+
+LEVELS = ("Model", "Modules", "Steps", "Ops")
+_STEPS = 2  # the level of the ledger
+_MOST = 40  # parts that can be opened, each on a drawing of its own
+_LARGEST = 5_000  # ops of a graph that is drawn op by op
+
+
+@dataclass(slots=True)
+class Sheet:
+    """One drawing. tab: the sheet under whose tab it is seen. opens: by id of a part that can be opened or closed, the
+    sheet where it is and its id there; closes: those of them that are open here."""
+
+    picture: Picture
+    record: Record
+    svg: str
+    tab: int
+    opens: dict[str, tuple[int, str]] = field(default_factory=dict)
+    closes: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Sheets:
+    """All drawings of a page. tabs: by name, the sheet of each; first: the one to begin with; listed: the one that
+    shows the most steps of the ledger; steps: the cards of all of them, drawn or not."""
+
+    drawings: list[Sheet] = field(default_factory=list)
+    tabs: dict[str, int] = field(default_factory=dict)
+    first: int = 0
+    listed: int = 0
+    steps: list[str] = field(default_factory=list)
+
+
+def sheets_of(graph: Graph) -> Sheets:
+    """The drawings of a graph; a level that shows nothing else than the next one has none."""
+    sheets = Sheets()
+    pictures = {level: graph.picture(level) for level in range(len(LEVELS)) if level < 3 or _is_small(graph)}
+    shown = {level: [(card.id, card.header) for card in picture.cards()] for level, picture in pictures.items()}
+    places: dict[int, int] = {}
+    for level, picture in pictures.items():
+        if level != _STEPS and any(shown[level] == shown[other] for other in pictures if other in (level + 1, _STEPS)):
+            continue
+        places[level] = sheets.tabs[word(LEVELS[level])] = len(sheets.drawings)
+        record = opened(graph.record) if level > _STEPS else graph.record
+        sheets.drawings.append(Sheet(picture, record, graph.svg(level), len(sheets.drawings)))
+    sheets.first = sheets.listed = places[_STEPS]
+    _unfold(graph, sheets)
+    if 0 in places and len(places) > 1:
+        for card in pictures[0].cards():
+            if card.role == "module":
+                sheets.drawings[places[0]].opens[card.id] = places[min(level for level in places if level)], ""
+    if 1 in places:
+        _open_modules(graph, sheets, places[1])
+    return sheets
+
+
+def _is_small(graph: Graph) -> bool:
+    return len(graph.record.forward) <= _LARGEST
+
+
+def _unfold(graph: Graph, sheets: Sheets) -> None:
+    """All repeats drawn one by one, where the named steps are few enough for that."""
+    base = sheets.drawings[sheets.first]
+    picture = graph.picture(_STEPS, "*", None)
+    cards = picture.cards()
+    sheets.steps = [card.id for card in cards if card.role == "step"]
+    repeats = [item for item in _clusters(base.picture) if item.count > 1]
+    if not repeats or len(cards) > MAX_NODES:
+        return
+    sheets.listed = len(sheets.drawings)
+    full = Sheet(picture, graph.record, graph.svg(_STEPS, "*", None), sheets.first)
+    sheets.drawings.append(full)
+    there = {item.id for item in _clusters(picture)}
+    for item in repeats:
+        base.opens[item.id] = sheets.listed, item.id if item.id in there else ""
+        if item.id in there:
+            full.opens[item.id] = sheets.first, item.id
+            full.closes.add(item.id)
+
+
+def _open_modules(graph: Graph, sheets: Sheets, place: int) -> None:
+    """Every module that the level of modules shows closed, open on a sheet of its own."""
+    base = sheets.drawings[place]
+    made: dict[str, tuple[int, str]] = {}
+    for path, closed in _closed(base.picture):
+        if len(made) == _MOST:
+            break
+        picture = graph.picture(1, path)
+        target = next((item.id for item in _clusters(picture) if item.path == path), "")
+        sheet = Sheet(picture, graph.record, graph.svg(1, path), place)
+        if target:
+            sheet.opens[target] = place, closed
+            sheet.closes.add(target)
+        made[path] = len(sheets.drawings), target
+        sheets.drawings.append(sheet)
+    for sheet in [base, *(sheets.drawings[number] for number, _ in made.values())]:
+        for path, closed in _closed(sheet.picture):
+            if path in made:
+                sheet.opens.setdefault(closed, made[path])
+            elif sheets.listed != sheets.first:
+                sheet.opens.setdefault(closed, (sheets.listed, ""))
+
+
+def _closed(picture: Picture) -> Iterator[tuple[str, str]]:
+    """(path, id) of every module drawn as one card, and of every block that stands for several."""
+    for card in picture.cards():
+        if card.role == "module" and card.path:
+            yield path_of(card), card.id
+    for item in _clusters(picture):
+        if item.count > 1 and item.path:
+            yield item.path, item.id
+
+
+def path_of(card: Card) -> str:
+    """The path of the module that a card stands for.
+
+    >>> path_of(Card("n1", "plain", "", "", "", "module", "blocks.0.attention · Attention"))
+    'blocks.0.attention'
+    """
+    return card.path.partition(" · ")[0]
+
+
+def _clusters(picture: Picture) -> Iterator[Cluster]:
+    stack = list(reversed(picture.content))
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Cluster):
+            yield item
+            stack += reversed(item.content)
