@@ -79,9 +79,9 @@ class GPT(LanguageModel):
     """Logits of the next token at every position, from token ids.
 
     `model(ids)`: ids [B, T], integers in [0, V) as an array, a list or a Tensor, T <= block_size; logits [B, T, V],
-    position t's from the ids up to t. `model(ids, positions, visible)`: where the ids stand, integers [T] or [B, T],
-    0 … T − 1 where None; which keys may be read besides, boolean, broadcast to [B, H, T, T], as where a row holds
-    several documents or padding.
+    position t's from the ids up to t. `model(ids, positions, segments)`, for rows that hold several documents, or
+    padding: where the ids stand, integers [T] or [B, T], 0 … T − 1 where None; which of them belong together, integers
+    [B, T], as a position reads those of its own number only.
     Raises ValueError for a T over block_size, IndexError for an id outside [0, V).
     Source: Radford et al., "Language models are unsupervised multitask learners", 2019, section 2.3.
 
@@ -127,7 +127,7 @@ class GPT(LanguageModel):
             elif name.endswith("bias"):
                 nn.init.zeros_(p)
 
-    def forward(self, ids: Any, positions: Any = None, visible: Any = None) -> Tensor:
+    def forward(self, ids: Any, positions: Any = None, segments: Any = None) -> Tensor:
         c, ids = self.config, self.ids(ids)  # [B, T]
         T = ids.shape[1]
         if c.block_size < T:
@@ -136,7 +136,10 @@ class GPT(LanguageModel):
                 f"last {c.block_size} ids, or build the model with a larger block_size"
             )
         positions = tg.arange(T, device=ids.device) if positions is None else self.here(positions)  # [T] or [B, T]
-        visible, turn = self.here(visible), None
+        visible = turn = None
+        if segments is not None:
+            s = self.ids(segments)  # [B, T]
+            visible = (s[:, :, None] == s[:, None, :])[:, None]  # [B, 1, T, T]
         if self.position is not None:
             x = self.token(ids) + self.position(positions)  # [B, T, D]
         elif c.positions == "sinusoidal":

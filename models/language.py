@@ -10,24 +10,17 @@ from tinygrad_edu.nn import functional as F
 IGNORED = -100  # the label of a position that does not count: padding, or a token that nothing should predict
 
 
-class LanguageModel(nn.Module):
-    """A module whose forward takes ids [B, T] and returns logits [B, T, V]; a subclass writes that forward."""
+def summed_loss(logits: Tensor, labels: Tensor) -> tuple[Tensor, int]:
+    """(sum, count): −Σ ln softmax(logits)[label] in nats over the labels that are not −100, and how many those are.
 
-    def loss(self, batch: Any) -> tuple[Tensor, int]:
-        """(sum, count): the cross-entropy in nats, summed over the labels that count, and how many those are.
+    logits [..., V], labels [...], integers. Where no label counts, the sum is 0 and so is every gradient.
+    """
+    total = F.cross_entropy(logits.flatten(0, -2), labels.flatten(), ignore_index=IGNORED, reduction="sum")
+    return total, int((backend.on_host(labels) != IGNORED).sum())
 
-        Sum and count instead of the mean, so that parts of a batch add up: Σ sums / Σ counts is the batch's mean,
-        however many labels each part holds. Where no label counts the sum is 0.
 
-        Args:
-            batch: (ids, labels, ...), both integers [B, T]: the label at t is what should be predicted there, for a
-                next token the id at t + 1. −100 does not count. What follows are the further arguments of the call.
-        """
-        ids, labels, *more = batch
-        labels = self.ids(labels)  # [B, T]
-        logits = self(ids, *more)  # [B, T, V]
-        total = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="sum")
-        return total, int((backend.on_host(labels) != IGNORED).sum())
+class TokenModel(nn.Module):
+    """A module whose forward takes token ids [B, T]."""
 
     def ids(self, ids: Any) -> Tensor:
         """Integers [B, T] - array, nested list or Tensor - as a Tensor on the model's device.
@@ -57,8 +50,8 @@ class LanguageModel(nn.Module):
         """Additions and multiplications in the matrix products of one pass, for each token.
 
         Forward 2 for each weight of each Linear, and for each Attention 4·keys·D: scores and P·V. A lookup in a table
-        is none. Hidden pairs count like others; a causal mask needs half of them at best. Training takes three times as
-        many: the backward pass of a product is two more.
+        is none, and what is computed `once` for a sequence is left out. Hidden pairs count like others; a causal mask
+        needs half of them at best. Training takes three times as many: the backward pass of a product is two more.
 
         Args:
             keys: how many positions each token reads, T in training.
@@ -66,6 +59,29 @@ class LanguageModel(nn.Module):
 
         Source: Kaplan et al., "Scaling laws for neural language models", 2020, section 2.1.
         """
-        weights = sum(layer.weight.numel() for layer in self.modules() if isinstance(layer, nn.Linear))
-        read = sum(2 * keys * layer.width for layer in self.modules() if isinstance(layer, Attention))
+        once = {id(layer) for part in self.once() for layer in part.modules()}
+        layers = [layer for layer in self.modules() if id(layer) not in once]
+        weights = sum(layer.weight.numel() for layer in layers if isinstance(layer, nn.Linear))
+        read = sum(2 * keys * layer.width for layer in layers if isinstance(layer, Attention))
         return (6 if training else 2) * (weights + read)
+
+    def once(self) -> list[nn.Module]:
+        """The parts that run once for a sequence, not for each token of it."""
+        return []
+
+
+class LanguageModel(TokenModel):
+    """A module whose forward takes ids [B, T] and returns logits [B, T, V]; a subclass writes that forward."""
+
+    def loss(self, batch: Any) -> tuple[Tensor, int]:
+        """(sum, count): the cross-entropy in nats, summed over the labels that count, and how many those are.
+
+        Sum and count instead of the mean, so that parts of a batch add up: Σ sums / Σ counts is the batch's mean,
+        however many labels each part holds.
+
+        Args:
+            batch: (ids, labels, ...), both integers [B, T]: the label at t is what should be predicted there, for a
+                next token the id at t + 1. −100 does not count. What follows are the further arguments of the call.
+        """
+        ids, labels, *more = batch
+        return summed_loss(self(ids, *more), self.ids(labels))

@@ -293,31 +293,30 @@ def test_documents_packed_into_a_row_are_what_they_are_alone(positions: str) -> 
         nn.init.normal_(p, std=0.3)
     ids = draw(2, 8)
     places = [0, 1, 2, 3, 4, 0, 1, 2]
-    document = np.array([0] * 5 + [1] * 3)
-    visible = (document[:, None] == document)[None, None]
-    packed = model(ids, places, visible).array
+    documents = np.array([[0] * 5 + [1] * 3] * 2)
+    packed = model(ids, places, documents).array
     assert np.allclose(packed[:, :5], model(ids[:, :5]).array, rtol=0, atol=1e-12)
     assert np.allclose(packed[:, 5:], model(ids[:, 5:]).array, rtol=0, atol=1e-12)
     assert abs(packed - model(ids).array).max() > 1e-3
     labels = draw(2, 8)
     alone = model.loss((ids[:, :5], labels[:, :5]))[0].item() + model.loss((ids[:, 5:], labels[:, 5:]))[0].item()
-    assert model.loss((ids, labels, np.array([places] * 2), visible))[0].item() == pytest.approx(alone, abs=1e-10)
+    assert model.loss((ids, labels, np.array([places] * 2), documents))[0].item() == pytest.approx(alone, abs=1e-10)
 
 
 @pytest.mark.parametrize("positions", ["learned", "sinusoidal", "rotary"])
 def test_a_padded_prompt_is_what_it_is_alone(positions: str) -> None:
-    """Padding on either side: positions count real tokens, and padding is no key."""
+    """Padding on either side: positions count real tokens, and padding is a document of its own."""
     model = small(positions=positions).to(tg.float64)
     for p in model.parameters():
         nn.init.normal_(p, std=0.3)
     alone = model([[2, 5, 1]]).array[0]
     ids, real = np.array([[0, 0, 2, 5, 1], [2, 5, 1, 0, 0]]), np.array([[0, 0, 1, 1, 1], [1, 1, 1, 0, 0]], bool)
     places = np.maximum(real.cumsum(axis=1) - 1, 0)
-    logits = model(ids, places, real[:, None, None, :]).array
+    logits = model(ids, places, real.astype(int)).array
     assert np.allclose(logits[real], np.concatenate([alone, alone]), rtol=0, atol=1e-12)
     assert np.isfinite(logits).all()
     if positions != "rotary":  # which knows distances only
-        assert abs(model(ids, None, real[:, None, None, :]).array[0, 2:] - alone).max() > 1e-3
+        assert abs(model(ids, None, real.astype(int)).array[0, 2:] - alone).max() > 1e-3
     assert abs(model(ids, places).array[0, 2:] - alone).max() > 1e-3
 
 
