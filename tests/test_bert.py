@@ -156,7 +156,7 @@ def test_it_learns_to_fill_in() -> None:
 def test_a_classifier_learns_which_of_two_comes_first() -> None:
     """Fine-tuned from an encoder: class 1 where token 9 stands before token 10, at any two places, padded or not."""
     random = np.random.default_rng(0)
-    config = BERTConfig(vocab_size=11, block_size=8, layers=1, heads=2, width=32)
+    config = BERTConfig(vocab_size=11, block_size=8, layers=2, heads=2, width=32)
     pretrained = BERT(config)
     model = BERTClassifier(config).train()
     given = pretrained.encoder.state_dict()
@@ -172,8 +172,8 @@ def test_a_classifier_learns_which_of_two_comes_first() -> None:
             row[places] = (9, 10) if label else (10, 9)
         return np.where(mask, ids, 0), labels, None, mask
 
-    adamw = optim.AdamW(model.parameters(), lr=4e-3, weight_decay=0.0)
-    for _ in range(250):
+    adamw = optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.0)
+    for _ in range(400):
         total, count = model.loss(examples(16))
         adamw.zero_grad()
         (total / count).backward()
