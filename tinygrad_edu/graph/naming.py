@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tinygrad_edu.graph.formula import number_text
 from tinygrad_edu.graph.record import Name, Record, Value
 from tinygrad_edu.graph.steps import Steps
 
@@ -91,7 +92,9 @@ def _fallback(value: Value, record: Record) -> Group:
         return f"leaf {value.id}", "?"
     text = "constant"
     shown = value.shown.numbers[0] if value.shown and len(value.shape) == 1 else []
-    if value.kind in ("number", "input"):
+    if value.only is not None:
+        text = number_text(value.only)
+    elif value.kind in ("number", "input"):
         text = value.kind
     elif value.gradient:
         text = "param"
