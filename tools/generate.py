@@ -1,6 +1,7 @@
 """Let a trained model write: python -m tools.generate DIR --prompt TEXT [options]."""
 
 import dataclasses
+import itertools
 import sys
 
 from models import MODELS
@@ -15,10 +16,10 @@ class GenerateOptions:
     """How to draw the text."""
 
     prompt: str = ""
-    """How the text begins. Empty: it starts from a newline (or, where the model knows none, its first character)."""
+    """How the text begins. Empty: it starts as a document does, or from a newline, or from the first token."""
 
     tokens: int = 500
-    """How many tokens to append."""
+    """How many tokens to append; a model of documents stops where its document ends."""
 
     temperature: float = 1.0
     """Below 1: safer text, 0: always the likeliest token. Above 1: wilder text."""
@@ -48,19 +49,21 @@ def main(arguments: list[str]) -> int:
         checkpoint = load_checkpoint(found.folder)
         tokenizer = checkpoint.tokenizer
         model = checkpoint.build(MODELS).to(device)
-        ids = tokenizer.encode(options.prompt) if options.prompt else [tokenizer.boundary]
+        prompt = tokenizer.encode(options.prompt).tolist()
+        start = [] if tokenizer.begin is None else [tokenizer.begin]
         drawn = stream(
             model,
-            ids,
+            [*start, *prompt] or [tokenizer.boundary],
             options.tokens,
             temperature=options.temperature,
             top_k=options.top_k,
             top_p=options.top_p,
             seed=options.seed,
             vocab_size=len(tokenizer),
+            stop=tokenizer.end,
         )
-    print(options.prompt, end="", flush=True)
-    for piece in tokenizer.stream(drawn):
+    written = itertools.takewhile(lambda i: i != tokenizer.end, drawn)
+    for piece in tokenizer.stream(itertools.chain(prompt, written)):
         print(piece, end="", flush=True)
     print()
     return 0

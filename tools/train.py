@@ -11,12 +11,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from models import MODELS
 from tinygrad_edu import random
 from tinygrad_edu.backend import check_device
-from tinygrad_edu.data import CharTokenizer, Windows, split
+from tinygrad_edu.data import KINDS, Tokenizer
 from tinygrad_edu.data.files import flush_folder, write_atomically
 from tinygrad_edu.parallel import Shards
 from tinygrad_edu.training import (
@@ -30,6 +28,7 @@ from tinygrad_edu.training import (
     save_checkpoint,
 )
 from tinygrad_edu.training.checkpoint import CONFIG, FILES, NEXT
+from tools import corpus
 from tools.cli import Parser, UserError, run, steady_output, unknown, users_mistakes
 from tools.limits import check_memory, check_threads
 from tools.lock import locked
@@ -39,6 +38,7 @@ from tools.progress import Display as Display
 
 METRICS = "metrics.jsonl"
 _BEST = "best"
+_FIXED = ("seed", "tokenizer", "vocab_size", "documents", "answer_only")  # training options that a resumed run keeps
 _HIDDEN = ("vocab_size", "block_size")  # of a model's Config: the text decides the one, a training option the other
 
 
@@ -101,12 +101,13 @@ def understand(arguments: list[str]) -> Plan:
                 f"{options.resume} holds a {checkpoint.model!r}, not a {name!r}; name the model that it holds, or "
                 f"train a {name} anew without --resume"
             )
-        defaults = {**checkpoint.config, **(checkpoint.state or {}).get("training", {})}
+        shape = {field: value for field, value in checkpoint.config.items() if field not in _HIDDEN}
+        defaults = {**shape, **(checkpoint.state or {}).get("training", {})}
     found = _parser(name, defaults).parse(rest)
     plan = Plan(name, RunOptions(**vars(found.run)), TrainConfig(**vars(found.training)), vars(found.model), checkpoint)
     if checkpoint is not None:
         now = {**plan.model, "block_size": plan.training.block_size}
-        now["seed"] = plan.training.seed
+        now |= {name: getattr(plan.training, name) for name in _FIXED}
         changed = [field for field, value in now.items() if value != defaults.get(field, value)]
         if options.preset:
             changed.append("preset")
@@ -132,28 +133,28 @@ def _parser(name: str, defaults: dict[str, Any], shown: str = "") -> Parser:
     return parser
 
 
-def build(plan: Plan) -> tuple[Trainer, CharTokenizer]:
+def build(plan: Plan) -> tuple[Trainer, Tokenizer]:
     """The trainer, ready for its next step. Raises ValueError for what the plan asks wrongly; writes nothing."""
     device = check_device(plan.run.device)
     config = plan.training
-    text = config.text()
-    if config.data:  # found again when the run is resumed from another folder
-        config = dataclasses.replace(config, data=os.path.abspath(config.data))
+    source, tokenizer = corpus.load(config, plan.checkpoint.tokenizer if plan.checkpoint else None)
+    check_threads(config.threads)
+    check_memory(plan.model, len(tokenizer), config.batch_size, config.block_size, config.accumulation)
+    for name in ("data", "tokenizer"):  # found again when the run is resumed from another folder
+        path = getattr(config, name)
+        if path and path not in KINDS:
+            config = dataclasses.replace(config, **{name: os.path.abspath(path)})
     random.manual_seed(config.seed)
-    make: Any
     model: Any
     if plan.checkpoint is None:
-        tokenizer = CharTokenizer.of(text)
-        ids = _checked(plan, tokenizer, text)
+        make: Any
         make, options = MODELS[plan.name]
         sizes = {"vocab_size": len(tokenizer), "block_size": config.block_size}
         fields = {f.name for f in dataclasses.fields(options)}
         model = make(options(**plan.model, **{key: size for key, size in sizes.items() if key in fields}))
     else:
-        tokenizer = plan.checkpoint.tokenizer
-        ids = _checked(plan, tokenizer, text)
         model = plan.checkpoint.build(MODELS)
-    trainer = Trainer(model.to(device), ids, config)
+    trainer = Trainer(model.to(device), source, config)
     if plan.checkpoint is not None:
         trainer.load_state(plan.checkpoint.state or {}, plan.checkpoint.tensors or {})
         if trainer.step > config.steps:
@@ -164,16 +165,6 @@ def build(plan: Plan) -> tuple[Trainer, CharTokenizer]:
         if (record := Path(plan.run.resume) / METRICS).exists():
             read_metrics(record)  # a damaged one is found now
     return trainer, tokenizer
-
-
-def _checked(plan: Plan, tokenizer: CharTokenizer, text: str) -> np.ndarray:
-    """The text's ids, once it is clear that text, model, batch and threads fit each other and the machine."""
-    config = plan.training
-    ids = tokenizer.encode(text)
-    Windows(split(ids, config.val_fraction)[0], config.block_size)
-    check_threads(config.threads)
-    check_memory(plan.model, len(tokenizer), config.batch_size, config.block_size, config.accumulation)
-    return ids
 
 
 def prepare_folder(plan: Plan) -> Path:
@@ -260,7 +251,7 @@ def _train(plan: Plan) -> int:
         stack.enter_context(locked(folder))
         print(
             f"{plan.name}: {sum(p.numel() for p in trainer.model.parameters()):,} parameters, "
-            f"{len(trainer.windows.ids):,} tokens of {len(tokenizer)} kinds to train on, "
+            f"{trainer.data.tokens:,} tokens of {len(tokenizer)} kinds to train on, "
             f"steps {start} to {config.steps}, into {folder}",
             flush=True,
         )
@@ -317,14 +308,14 @@ def clear(folder: Path) -> None:
     flush_folder(folder)
 
 
-def _save_best(trainer: Trainer, folder: Path, name: str, tokenizer: CharTokenizer) -> None:
+def _save_best(trainer: Trainer, folder: Path, name: str, tokenizer: Tokenizer) -> None:
     (folder / _BEST).mkdir(exist_ok=True)
     config = dataclasses.asdict(trainer.model.config)
     save_checkpoint(folder / _BEST, model=name, config=config, tokenizer=tokenizer, weights=trainer.weights())
 
 
 def _farewell(
-    plan: Plan, trainer: Trainer, tokenizer: CharTokenizer, folder: Path, stopped: int, problem: str | None
+    plan: Plan, trainer: Trainer, tokenizer: Tokenizer, folder: Path, stopped: int, problem: str | None
 ) -> int:
     """Say how the run ended, where its files are and what to do next; the exit code."""
     if problem is not None:
@@ -341,7 +332,8 @@ def _farewell(
     else:
         print(f"lowest validation loss {best.loss:.4f} nats per token, at step {best.step}")
     print(f"files in {folder}: weights model.safetensors, record {METRICS}, plot loss.png and loss.svg")
-    first = (tokenizer.decode(trainer.windows.ids[:1000]).split() or [""])[0]
+    ids = [i for i in trainer.data.first(1000) if i not in tokenizer.specials.values()]
+    first = (tokenizer.decode(ids).split() or [""])[0]
     print(f"sample: python -m tools.generate {shlex.quote(str(folder))} --prompt {shlex.quote(first)}")
     return 0
 

@@ -1,8 +1,11 @@
 """Where training text comes from: a UTF-8 file or the documentation inside CPython; and how it is parted."""
 
+import contextlib
 import math
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -17,8 +20,25 @@ def read_text(path: str | os.PathLike[str]) -> str:
     Raises DataError where the file is missing, a folder, unreadable, empty, or not UTF-8 (with the byte's position).
     """
     path = Path(path)
+    with opening(path) as file:
+        raw = file.read()
     try:
-        raw = path.read_bytes()
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        # utf-8-sig counts positions from behind the byte order mark
+        position = error.start + (3 if raw.startswith(b"\xef\xbb\xbf") else 0)
+        raise undecodable(path, raw[position], position) from None
+    if not text:
+        raise DataError(f"data file {path} is empty; give a file with text in it")
+    return text
+
+
+@contextlib.contextmanager
+def opening(path: Path) -> Iterator[IO[bytes]]:
+    """A data file's bytes within the block. Raises DataError where it cannot be read there."""
+    try:
+        with open(path, "rb") as file:
+            yield file
     except FileNotFoundError:
         raise DataError(
             f"data file {path} does not exist; check the path, or leave it out for the built-in text"
@@ -27,18 +47,14 @@ def read_text(path: str | os.PathLike[str]) -> str:
         raise DataError(f"data file {path} is a folder; name one text file in it") from None
     except OSError as error:
         raise DataError(f"data file {path} cannot be read ({error.strerror}); check its path and permissions") from None
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        # utf-8-sig counts positions from behind the byte order mark
-        position = error.start + (3 if raw.startswith(b"\xef\xbb\xbf") else 0)
-        raise DataError(
-            f"data file {path} is not UTF-8: byte 0x{raw[position]:02x} at position {position}; "
-            f"convert it, for example with `iconv -f LATIN1 -t UTF-8`"
-        ) from None
-    if not text:
-        raise DataError(f"data file {path} is empty; give a file with text in it")
-    return text
+
+
+def undecodable(path: Path, byte: int, position: int) -> DataError:
+    """The error for a byte of a data file that is no part of a character."""
+    return DataError(
+        f"data file {path} is not UTF-8: byte 0x{byte:02x} at position {position}; "
+        f"convert it, for example with `iconv -f LATIN1 -t UTF-8`"
+    )
 
 
 def embedded_corpus() -> str:
@@ -63,26 +79,36 @@ def enclose_lines(text: str) -> str:
     return ("" if text.startswith("\n") else "\n") + text + ("" if text.endswith("\n") else "\n")
 
 
-def split(ids: np.ndarray, val_fraction: float) -> tuple[np.ndarray, np.ndarray]:
+def split(ids: np.ndarray, val_fraction: float, begin: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """The first part of the ids for training and the last for validation, as two views.
 
     val_fraction: share of the ids in the last part, at least 0 and below 1. With 0 both are the whole, so what is
-    measured is how well the training text itself was learned.
+    measured is how well the training text itself was learned. begin: the id that documents begin with, if they do; the
+    last part then starts with the first one behind the place that val_fraction names.
 
     Raises ValueError for a share out of range, DataError where a part has no next token left to predict.
 
     >>> [part.tolist() for part in split(np.arange(10), 0.2)]
     [[0, 1, 2, 3, 4, 5, 6, 7], [8, 9]]
+    >>> [part.tolist() for part in split(np.array([0, 1, 2, 3, 0, 4]), 0.5, begin=0)]
+    [[0, 1, 2, 3], [0, 4]]
     """
-    if not (math.isfinite(val_fraction) and 0 <= val_fraction < 1):
-        raise ValueError(f"split: val_fraction is {val_fraction}; it must be at least 0 and below 1")
+    at = training_part(len(ids), val_fraction, "tokens", least=2)
     if val_fraction == 0:
         return ids, ids
-    at = int(len(ids) * (1 - val_fraction))
-    if at < 2 or len(ids) - at < 2:
-        raise DataError(
-            f"a text of {len(ids)} tokens with val_fraction {val_fraction} leaves {at} for training and "
-            f"{len(ids) - at} for validation; each part needs 2 or more: give a longer text or another fraction "
-            f"(0 measures on the training text)"
-        )
+    if begin is not None:
+        at = next((n for n in range(at, len(ids) - 1) if ids[n] == begin), at)
     return ids[:at], ids[at:]
+
+
+def training_part(count: int, val_fraction: float, what: str, least: int = 1) -> int:
+    """How many of `count` tokens (or whatever `what` calls them) are for training. Raises as `split` does."""
+    if not (math.isfinite(val_fraction) and 0 <= val_fraction < 1):
+        raise ValueError(f"split: val_fraction is {val_fraction}; it must be at least 0 and below 1")
+    at = int(count * (1 - val_fraction)) if val_fraction else count
+    if at < least or (val_fraction and count - at < least):
+        raise DataError(
+            f"{count} {what} with val_fraction {val_fraction} leave {at} for training and {count - at} for validation; "
+            f"each part needs {least} or more: give more text or another fraction (0 measures on the training text)"
+        )
+    return at

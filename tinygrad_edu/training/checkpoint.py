@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_edu.data import CharTokenizer, DataError
+from tinygrad_edu.data import DataError, Tokenizer, tokenizer_from_json
 from tinygrad_edu.data.files import flush_folder, write_and_flush, write_atomically
 from tinygrad_edu.generation import Model
 
@@ -39,7 +39,7 @@ class Checkpoint:
     folder: Path
     model: str
     config: dict[str, Any]
-    tokenizer: CharTokenizer
+    tokenizer: Tokenizer
     weights: dict[str, np.ndarray]
     state: dict[str, Any] | None
     tensors: dict[str, np.ndarray] | None
@@ -76,7 +76,7 @@ def save_checkpoint(
     *,
     model: str,
     config: Mapping[str, Any],
-    tokenizer: CharTokenizer,
+    tokenizer: Tokenizer,
     weights: Arrays,
     state: Mapping[str, Any] | None = None,
     tensors: Arrays | None = None,
@@ -153,7 +153,7 @@ def load_checkpoint(folder: str | os.PathLike[str], *, resume: bool = False) -> 
         )
     weights = _arrays(folder, WEIGHTS, digests)
     try:
-        tokenizer = CharTokenizer.from_json(_read(folder, TOKENIZER, digests), folder / TOKENIZER)
+        tokenizer = tokenizer_from_json(_read(folder, TOKENIZER, digests), folder / TOKENIZER)
     except DataError as error:
         raise CheckpointError(str(error)) from None
     if tokenizer.fingerprint != head["tokenizer_sha256"]:

@@ -2,9 +2,10 @@
 
 import dataclasses
 import math
-from pathlib import Path
 
-from tinygrad_edu.data import embedded_corpus, enclose_lines, read_text
+from tinygrad_edu.data import DOCUMENTS
+
+PAIRS = "pairs"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -12,10 +13,25 @@ class TrainConfig:
     """Options of a run; raises ValueError for the first one that is out of range."""
 
     data: str = ""
-    """UTF-8 text file to train on. Without one: the documentation inside every Python, about 465,000 characters."""
+    """UTF-8 text file to train on, or what tools.prepare made of one. Without: the documentation inside every Python,
+    about 465,000 characters."""
+
+    tokenizer: str = "char"
+    """char, byte, bpe, wordpiece, or a tokenizer.json: a run's or Hugging Face's."""
+
+    vocab_size: int = 1000
+    """Tokens that bpe and wordpiece learn from the text."""
 
     lines: bool = False
     """Each line of the text is a document: the newline bounds it, also before the first line and behind the last."""
+
+    documents: str = ""
+    """The text is documents that see nothing of each other, each between a begin and an end token: lines, paragraphs
+    (parted by blank lines), jsonl (a JSON object a line, the text in its field "text"), or pairs (fields "prompt" and
+    "answer"). Without: one stretch of text."""
+
+    answer_only: bool = True
+    """With pairs: learn the answers alone, not the prompts."""
 
     steps: int = 1000
     """Updates of the weights in the whole run; the learning rate's schedule ends with the last."""
@@ -70,7 +86,7 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "betas", tuple(self.betas))  # JSON gives a list back
-        for name in ("steps", "batch_size", "block_size", "accumulation", "log_every"):
+        for name in ("steps", "batch_size", "block_size", "vocab_size", "accumulation", "log_every"):
             self._check(name, getattr(self, name) >= 1, "must be 1 or more")
         for name in ("warmup", "eval_every", "save_every", "patience", "seed", "threads"):
             self._check(name, getattr(self, name) >= 0, "must be 0 or more")
@@ -78,11 +94,9 @@ class TrainConfig:
             self._check(name, 0 <= getattr(self, name) < math.inf, "must be 0 or more, and finite")
         self._check("betas", all(0 <= beta < 1 for beta in self.betas), "must be two numbers from 0 to below 1")
         self._check("val_fraction", 0 <= self.val_fraction < 1, "must be at least 0 and below 1")
-
-    def text(self) -> str:
-        """The text that `data` and `lines` name; raises DataError where the file cannot be used."""
-        text = read_text(Path(self.data)) if self.data else embedded_corpus()
-        return enclose_lines(text) if self.lines else text
+        kinds = ("", *DOCUMENTS, PAIRS)
+        self._check("documents", self.documents in kinds, f"must be one of {', '.join(kinds[1:])}, or empty")
+        self._check("documents", not (self.documents and self.lines), "does not go together with lines")
 
     def _check(self, name: str, right: bool, rule: str) -> None:
         if not right:

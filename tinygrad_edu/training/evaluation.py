@@ -3,9 +3,8 @@
 import math
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from tinygrad_edu.data import Batch
 from tinygrad_edu.generation import Model, measuring
 from tinygrad_edu.modes import no_grad
 
@@ -22,7 +21,7 @@ class Evaluation(NamedTuple):
         return math.exp(self.loss) if self.loss < 700 else math.inf
 
 
-def evaluate(model: Model, batches: Iterable[Batch], threads: int = 1) -> Evaluation:
+def evaluate(model: Model, batches: Iterable[Any], threads: int = 1) -> Evaluation:
     """loss = Σ_batches sum / Σ_batches count: weighted by tokens, so that a short last batch counts as what it is.
 
     model: `model.loss(batch)` gives (summed cross-entropy, count of labels). Dropout is off, nothing is recorded.
@@ -32,7 +31,7 @@ def evaluate(model: Model, batches: Iterable[Batch], threads: int = 1) -> Evalua
     Raises ValueError where no label at all is counted.
     """
 
-    def measure(batch: Batch) -> tuple[float, int]:
+    def measure(batch: Any) -> tuple[float, int]:
         with no_grad():  # a mode of the thread
             loss, count = model.loss(batch)
             return loss.item(), count

@@ -1,7 +1,6 @@
 """The training loop: draw, backward, clip, step, measure; and all that is needed to go on after a stop."""
 
 import dataclasses
-import hashlib
 import math
 import os
 import time
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tinygrad_edu import random
-from tinygrad_edu.data import Batch, CharTokenizer, Windows, consecutive, split
+from tinygrad_edu.data import Source, TextSource, Tokenizer
 from tinygrad_edu.generation import Model
 from tinygrad_edu.nn.utils import clip_grad_norm_
 from tinygrad_edu.optim import AdamW, Optimizer, WarmupCosine, decay_groups
@@ -20,7 +19,7 @@ from tinygrad_edu.training.config import TrainConfig
 from tinygrad_edu.training.evaluation import evaluate
 from tinygrad_edu.training.metrics import Best, Metrics
 
-Backward = Callable[[Model, Batch], tuple[float, int]]
+Backward = Callable[[Model, Any], tuple[float, int]]  # a model, and a batch as its `loss` takes it
 
 _EVALUATION_POSITIONS = 4096  # in one batch of an evaluation: enough to keep the processor busy, little memory
 
@@ -46,7 +45,7 @@ class Report:
     best: bool
 
 
-def backward(model: Model, batch: Batch) -> tuple[float, int]:
+def backward(model: Model, batch: Any) -> tuple[float, int]:
     """(summed loss, counted labels) of a batch; leaves the gradients of the mean loss, none where no label counts."""
     total, count = model.loss(batch)
     if count:
@@ -57,9 +56,10 @@ def backward(model: Model, batch: Batch) -> tuple[float, int]:
 class Trainer:
     """Trains a model to predict the next token of a text; iterate over it for a `Report` of each step.
 
-    model: `model.loss(batch)` gives (summed cross-entropy, count of labels). ids [N]: the text; its last
-    `config.val_fraction` is measured on. backward: how a batch becomes a loss and gradients of the mean; an object that
-    shares the batch among threads takes this one's place. threads: how many measure at a time, see `evaluate`.
+    model: `model.loss(batch)` gives (summed cross-entropy, count of labels). data: the text's ids [N], of which the
+    last `config.val_fraction` is measured on, or a source of batches. backward: how a batch becomes a loss and
+    gradients of the mean; an object that shares the batch among threads takes this one's place. threads: how many
+    measure at a time, see `evaluate`.
     optimizer: makes one from the parameter groups; AdamW with the config's lr and betas unless given.
 
     Raises DataError for a text that is too short, ValueError for ids that the model has no row for. While it runs:
@@ -73,19 +73,18 @@ class Trainer:
     def __init__(
         self,
         model: Model,
-        ids: np.ndarray,
+        data: np.ndarray | Source,
         config: TrainConfig,
         backward: Backward = backward,
         threads: int = 1,
         optimizer: Callable[[Any], Optimizer] | None = None,
     ) -> None:
+        if isinstance(data, np.ndarray):
+            data = TextSource(data, config.block_size, config.val_fraction)
         size = model.config.vocab_size
-        if len(ids) and int(ids.max()) >= size:
-            raise ValueError(f"the text holds token id {int(ids.max())}, but the model's vocab_size is {size}")
-        self.model, self.config, self.backward, self.threads = model, config, backward, threads
-        training, self.validation = split(ids, config.val_fraction)
-        self.windows = Windows(training, config.block_size)
-        self.fingerprint = hashlib.sha256(ids.tobytes()).hexdigest()
+        if data.largest >= size:
+            raise ValueError(f"the text holds token id {data.largest}, but the model's vocab_size is {size}")
+        self.model, self.data, self.config, self.backward, self.threads = model, data, config, backward, threads
         groups = decay_groups(model, config.weight_decay)
         self.optimizer = optimizer(groups) if optimizer else AdamW(groups, lr=config.lr, betas=config.betas)
         self.schedule = WarmupCosine(
@@ -133,22 +132,21 @@ class Trainer:
     def measure(self) -> float:
         """Mean loss over the whole validation part, in nats a token."""
         rows = max(1, _EVALUATION_POSITIONS // self.config.block_size)
-        batches = consecutive(self.validation, self.config.block_size, rows)
-        return evaluate(self.model, batches, self.threads).loss
+        return evaluate(self.model, self.data.held_out(rows), self.threads).loss
 
     def _gradients(self) -> tuple[float, int]:
         """Gradients of the mean loss over all batches of a step, each weighted by its labels."""
         parts = self.config.accumulation
-        batch = self.windows.draw(self.config.batch_size * parts, self.order.numpy())
+        batch = self.data.draw(self.config.batch_size * parts, self.order)
         if parts == 1:
             self.optimizer.zero_grad()
             return self.backward(self.model, batch)
         total, count = 0.0, 0
         sums: dict[int, Any] = {}
         parameters = list(self.model.parameters())
-        for ids, labels in zip(np.split(batch.ids, parts), np.split(batch.labels, parts), strict=True):
+        for arrays in zip(*(np.split(array, parts) for array in batch), strict=True):
             self.optimizer.zero_grad()
-            part, counted = self.backward(self.model, Batch(ids, labels))
+            part, counted = self.backward(self.model, type(batch)(*arrays))
             total, count = total + part, count + counted
             for p in parameters:
                 if p.grad is not None:
@@ -175,7 +173,7 @@ class Trainer:
         """Name to array of every parameter and saved buffer, one that goes by several names under its first."""
         return weights_of(self.model)
 
-    def save(self, folder: str | os.PathLike[str], name: str, tokenizer: CharTokenizer) -> None:
+    def save(self, folder: str | os.PathLike[str], name: str, tokenizer: Tokenizer) -> None:
         """Write a checkpoint to go on from; name: what the model is called there. Raises OSError where that fails."""
         state, tensors = self.state()
         save_checkpoint(
@@ -200,8 +198,9 @@ class Trainer:
             "unwritten": list(self.unwritten),
             "best": dataclasses.asdict(self.best),
             "training": dataclasses.asdict(self.config),
-            "text_sha256": self.fingerprint,
+            "text_sha256": self.data.fingerprint,
             "order": self.order.get_state(),
+            "data": self.data.state(),
             "random": random.default_generator.get_state(),
             "optimizer_steps": {name: entry["step"] for name, entry in entries.items()},
         }
@@ -219,7 +218,7 @@ class Trainer:
         Raises CheckpointError where something is missing or belongs to another model or text; nothing is changed then.
         """
         try:
-            if state["text_sha256"] != self.fingerprint:
+            if state["text_sha256"] != self.data.fingerprint:
                 raise CheckpointError(
                     "the text differs from the one this run was started on; resume with the same data file, or train "
                     "anew with another --out"
@@ -237,6 +236,7 @@ class Trainer:
             stream.set_state(state["random"])
             loss, labels = state["unwritten"]
             step, tokens, seconds = int(state["step"]), int(state["tokens"]), float(state["seconds"])
+            self.data.load_state(state.get("data", {}))
             self.optimizer.load_state_dict({"state": slots, "param_groups": groups})
         except CheckpointError:
             raise

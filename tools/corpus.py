@@ -1,0 +1,94 @@
+"""From a run's options to what it trains on: the text, its tokenizer, and the source of batches."""
+
+import io
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from tinygrad_edu.data import (
+    END_OF_TEXT,
+    KINDS,
+    DataError,
+    PairSource,
+    Source,
+    TextSource,
+    Tokenizer,
+    documents,
+    embedded_corpus,
+    enclose_lines,
+    encode_documents,
+    encode_pair,
+    is_token_file,
+    load_tokenizer,
+    make_tokenizer,
+    pairs,
+    read_lines,
+    read_text,
+    read_tokens,
+)
+from tinygrad_edu.training import PAIRS, TrainConfig
+from tools.cli import unknown
+
+
+def load(config: TrainConfig, tokenizer: Tokenizer | None = None) -> tuple[Source, Tokenizer]:
+    """What the options say to train on, and the tokenizer: the given one, or the one that the options ask for.
+
+    Raises ValueError for what the options ask wrongly, a text that cannot be used among it.
+    """
+    if config.data and is_token_file(config.data):
+        return _prepared(config, tokenizer)
+    if config.documents == PAIRS:
+        asked = list(pairs(_lines(config)))
+        if not asked:
+            raise DataError(f"data file {config.data} holds no pair of prompt and answer")
+        made = tokenizer or choose(config.tokenizer, config.vocab_size, (text for pair in asked for text in pair), True)
+        examples = [encode_pair(made, prompt, answer, config.answer_only) for prompt, answer in asked]
+        return PairSource(examples, config.block_size, config.val_fraction), made
+    texts = list(documents(_lines(config), config.documents)) if config.documents else [_text(config)]
+    if not texts:
+        raise DataError(f"data file {config.data} holds no document of kind {config.documents}")
+    made = tokenizer or choose(config.tokenizer, config.vocab_size, texts, bool(config.documents))
+    ids = np.concatenate(list(encode_documents(made, texts)))
+    return TextSource(ids, config.block_size, config.val_fraction, made.begin, made.end), made
+
+
+def choose(name: str, vocab_size: int, texts: Iterable[str], ends: bool) -> Tokenizer:
+    """The tokenizer of a kind, made for the texts, or the one in a file; with a begin and an end for documents, or not.
+
+    Raises ValueError for a name that is neither.
+    """
+    if name in KINDS:
+        return make_tokenizer(name, texts, vocab_size, (END_OF_TEXT,) if ends else ())
+    if not Path(name).exists() and not name.endswith(".json"):
+        raise ValueError(f"{unknown('tokenizer', name, KINDS)}; or give a tokenizer.json")
+    return load_tokenizer(name).bounded(ends)
+
+
+def _text(config: TrainConfig) -> str:
+    text = read_text(config.data) if config.data else embedded_corpus()
+    return enclose_lines(text) if config.lines else text
+
+
+def _lines(config: TrainConfig) -> Iterator[str]:
+    return read_lines(config.data) if config.data else iter(io.StringIO(embedded_corpus(), newline=""))
+
+
+def _prepared(config: TrainConfig, tokenizer: Tokenizer | None) -> tuple[Source, Tokenizer]:
+    defaults = TrainConfig()
+    for name in ("tokenizer", "documents", "lines"):
+        if tokenizer is None and getattr(config, name) != getattr(defaults, name):
+            raise DataError(
+                f"{config.data} is prepared already, so {name} was chosen then; prepare it anew to change it"
+            )
+    corpus = read_tokens(config.data)
+    if tokenizer is not None and tokenizer != corpus.tokenizer:
+        raise DataError(
+            f"{config.data} was prepared with another tokenizer than the one that this run was started with; prepare "
+            f"it with that one"
+        )
+    made, ids = corpus.tokenizer, corpus.ids
+    source = TextSource(
+        ids, config.block_size, config.val_fraction, made.begin, made.end, corpus.fingerprint, corpus.largest
+    )
+    return source, made
