@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from threadpoolctl import ThreadpoolController
 
 import tinygrad_edu as tg
 from tinygrad_edu import nn
@@ -257,3 +258,47 @@ def test_measuring_puts_every_mode_back_after_an_error() -> None:
     assert model.training
     assert model.dropout.training
     assert tg.is_grad_enabled()
+
+
+def blas_threads() -> list[int]:
+    return [library.num_threads for library in ThreadpoolController().select(user_api="blas").lib_controllers]
+
+
+class TestThreadsOfProducts:
+    def watched(self, side: int) -> Toy:
+        """A model with one weight [side, side] that notes the thread counts of its products."""
+
+        def rule(ids: np.ndarray, call: int) -> Any:
+            self.inside.append(blas_threads())
+            if call == 2:
+                raise ZeroDivisionError
+            return 0
+
+        self.inside: list[list[int]] = []
+        model = Toy(rule)
+        model.weight = nn.Parameter(tg.zeros(side, side))
+        return model
+
+    def test_small_products_are_made_by_one_thread(self) -> None:
+        before = blas_threads()
+        generate(self.watched(8), [1], 2)
+        assert self.inside == [[1] * len(before)] * 2
+        assert blas_threads() == before
+
+    def test_large_products_have_them_all(self) -> None:
+        before = blas_threads()
+        generate(self.watched(4096), [1, 2, 3], 2)
+        assert self.inside == [before] * 2
+
+    def test_they_come_back_after_an_error(self) -> None:
+        before = blas_threads()
+        with pytest.raises(ZeroDivisionError):
+            generate(self.watched(8), [1], 3)
+        assert len(self.inside) == 3
+        assert blas_threads() == before
+
+    def test_whoever_reads_a_stream_has_them_all_in_between(self) -> None:
+        before = blas_threads()
+        for _ in stream(self.watched(8), [1], 2):
+            assert blas_threads() == before
+        assert self.inside == [[1] * len(before)] * 2

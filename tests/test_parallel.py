@@ -16,6 +16,7 @@ from tinygrad_edu.kernels.numpy import adamw
 from tinygrad_edu.modes import Listener, setting, thread
 from tinygrad_edu.optim.flat import gradient_place
 from tinygrad_edu.parallel import Shards
+from tinygrad_edu.parallel.blas import BlasThreads
 from tinygrad_edu.parallel.workers import Workers
 
 
@@ -249,6 +250,21 @@ def test_products_use_one_thread_inside_and_all_of_them_after():
     assert blas_threads() == before
     with pytest.raises(ZeroDivisionError), Shards(2):
         raise ZeroDivisionError
+    assert blas_threads() == before
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_several_limits_the_lowest_holds_and_the_last_to_end_restores(first):
+    before = blas_threads()
+    limits = BlasThreads(), BlasThreads()
+    limits[0].limit(2)
+    limits[1].limit(1)
+    assert blas_threads() == [1] * len(before)
+    limits[first].restore()
+    assert blas_threads() == [min(n, 2 if first else 1) for n in before]
+    limits[1 - first].restore()
+    assert blas_threads() == before
+    limits[first].restore()
     assert blas_threads() == before
 
 

@@ -1,12 +1,17 @@
 """Autoregressive generation: predict the next token, append it, read it back in."""
 
+import math
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from tinygrad_edu.generation.measuring import Model, measuring
 from tinygrad_edu.generation.sampling import check_sampling, probabilities, sample
+from tinygrad_edu.parallel.blas import BlasThreads
+
+SMALL = 1e8  # floating-point operations of a product, about a millisecond of one core
 
 
 def generate(
@@ -98,8 +103,11 @@ def _drawn(
 ) -> Iterator[np.ndarray]:
     ended = np.zeros(len(ids), dtype=bool)
     block_size = model.config.block_size
+    blas = BlasThreads() if tokens and _products_are_small(model, ids, tokens) else None
     for _ in range(tokens):
-        column = sample(probabilities(_next_logits(model, ids[:, -block_size:]), **options), rng)  # [B]
+        with nullcontext() if blas is None else blas.limited(1):
+            logits = _next_logits(model, ids[:, -block_size:])  # [B, V]
+        column = sample(probabilities(logits, **options), rng)  # [B]
         if stop is not None:
             column[ended] = pad
             ended |= column == stop
@@ -107,6 +115,13 @@ def _drawn(
         if ended.all():
             return
         ids = np.concatenate([ids, column[:, None]], axis=1)
+
+
+def _products_are_small(model: Model, ids: np.ndarray, tokens: int) -> bool:
+    """Whether every product is better made by one thread: a second one gains little there, and where the cores have
+    other work as well, a product waits for it many times as long as it takes."""
+    rows = len(ids) * min(model.config.block_size, ids.shape[1] + tokens)
+    return 2 * rows * max((math.prod(p.shape) for p in model.parameters()), default=0) < SMALL
 
 
 def _next_logits(model: Model, ids: np.ndarray) -> np.ndarray:
