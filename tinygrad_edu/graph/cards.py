@@ -7,7 +7,7 @@ from typing import Any
 
 from tinygrad_edu.graph.axes import axes_of
 from tinygrad_edu.graph.checks import checks
-from tinygrad_edu.graph.clusters import arrange, place_of, with_definitions
+from tinygrad_edu.graph.clusters import arrange, innermost, place_of, with_definitions
 from tinygrad_edu.graph.einsum import einsum, product_formula, shape_text, summed
 from tinygrad_edu.graph.formula import (
     fill,
@@ -22,11 +22,12 @@ from tinygrad_edu.graph.formula import (
 from tinygrad_edu.graph.gradients import PIECES, gradients
 from tinygrad_edu.graph.kinds import introduces, kind_of
 from tinygrad_edu.graph.naming import labels
-from tinygrad_edu.graph.picture import Card, Cell, Picture, Row, Wire, mark_spine
+from tinygrad_edu.graph.picture import Card, Cell, Picture, Row, Wire, mark_ways
 from tinygrad_edu.graph.products import product_of
 from tinygrad_edu.graph.record import Application, Record, Value
 from tinygrad_edu.graph.sources import source_of
-from tinygrad_edu.graph.steps import Step, Use, named_steps
+from tinygrad_edu.graph.steps import Step, Use, identity, named_steps
+from tinygrad_edu.graph.streams import color, streams_of
 from tinygrad_edu.graph.text import shorten
 from tinygrad_edu.graph.visibility import verdict
 from tinygrad_edu.graph.words import say
@@ -49,6 +50,7 @@ class _Sheet:
         self.uses, self.pieces = self.steps.uses_of(), self.steps.pieces_of()
         self.gradients = gradients(self.steps, self.labels)
         self.axes = axes_of(record)
+        self.streams = streams_of(self.steps, self.axes)
         self.cards: list[tuple[Card, int | None, bool]] = []
         self.leaves: dict[int, Card] = {}
         self.made: dict[int, Card] = {}  # by step
@@ -81,6 +83,7 @@ class _Sheet:
         if unread := record.unread:
             rest = f" and {len(unread) - 4} more" if len(unread) > 4 else ""
             picture.remarks.append(f"parameters that nothing reads: {', '.join(unread[:4])}{rest}")
+        color(picture, self.streams, self.labels, self.leaves, self.made)
         picture.content = arrange(calls, self.cards, len(record.calls))
         picture.wires = self._wires(wires)
         steps = [self.made[step.id] for step in self.steps.steps]
@@ -114,11 +117,12 @@ class _Sheet:
             self._place(card, self._home(number), False)
 
     def _home(self, number: int) -> int | None:
-        """The call whose cluster a leaf stands in: its readers', where it is no input and they share one."""
+        """The call whose cluster a leaf stands in: the innermost around all that read it; none for an input."""
         if self.record.values[number].kind == "input":
             return None
-        calls = {self.steps.steps[u.step].main.call if u.step is not None else None for u in self.uses.get(number, [])}
-        return calls.pop() if len(calls) == 1 else None
+        uses = self.uses.get(number, [])
+        steps = [self.steps.steps[use.step] if use.step is not None else None for use in uses]
+        return innermost([step.main.call if step else None for step in steps], self.record.calls)
 
     def _leaf(self, value: Value) -> Card:
         kind = "parameter" if value.learned else "input"
@@ -179,6 +183,9 @@ class _Sheet:
             card.lines.append(self._with_tail(step, until_comma(right) if main.fused else right))
             card.header = f"{names['out']} = {self._with_tail(step, f'{main.op}({read})')}"
         card.kind, card.words = kind_of(step, self.record, self.axes)
+        if main.order:
+            card.kind = "derived" if card.kind in ("plain", "arranges") else card.kind
+            card.words = say("{words} · order {n}", words=card.words, n=main.order)
         card.einsum, card.contracts, card.keeps = einsum(step, self.record, self.axes)
         card.shape, card.reads = self._shape(step.out), self._reads(step)
         if card.kind == "mixes":
@@ -193,19 +200,9 @@ class _Sheet:
         card.rows = [self._branch(step, use) for use in flowing]
         for output in step.outputs:
             card.rows += self._incoming(output)
-        card.identity = self._identity(step)
+        card.identity = identity(step, self.record, self._shape)
         card.thin = self.every and main.arranges
         return card
-
-    def _identity(self, step: Step) -> str:
-        """What a step does, to what and what comes out, without a name of anything but axes."""
-        did = [(a.op, sorted(a.static.items())) for a in (step.main, *step.tail)]
-        values = self.record.values
-        read = [
-            (u.op == step.main.id, u.at, values[u.source].number, self._shape(u.value), u.branch is not None)
-            for u in step.uses
-        ]
-        return f"{did} {read} {[self._shape(output) for output in step.outputs]}"
 
     def _text(self, use: Use) -> str:
         """What the value of a use is called where the step reads it."""
@@ -297,7 +294,7 @@ class _Sheet:
             text = f"Σ ({text})" if is_sum(text) else f"Σ {text}"
         note = summed(step, use, self.record, self.axes)
         shape = shape_text(use.source, self.record, self.axes, brief=True)
-        return Row("branch", f"{self.gradients.of(use)} = {text}", note or shape, branch.id)
+        return Row("branch", f"{self.gradients.of(use)} = {text}", note or shape, branch.id, branch.order)
 
     def _shape(self, value: int) -> str:
         return shape_text(value, self.record, self.axes)
@@ -326,16 +323,18 @@ class _Sheet:
         if (number, PIECES, 0) in self.gradients.names:
             parts = [f"d{self.labels[p.value]}" if p.value in self.gradients.parts else "0" for p in pieces]
             joined = f"{self.gradients.names[number, PIECES, 0]} = {' ‖ '.join(parts)}"
-            rows.append(Row("sum", joined, "one behind the other", self._arrived(number)))
+            rows.append(Row("sum", joined, say("one behind the other"), *self._arrived(number)))
         parts = self.gradients.parts.get(number, [])
         if len(parts) > 1:
-            rows.append(Row("sum", f"{name} = {' + '.join(parts)}", "sum of the branches", self._arrived(number)))
+            joined = f"{name} = {' + '.join(parts)}"
+            rows.append(Row("sum", joined, say("sum of the branches"), *self._arrived(number)))
         return rows
 
-    def _arrived(self, number: int) -> int:
-        """The last branch that brings a gradient to a value or to a piece of it."""
-        own = [use.branch.id for use in self.uses.get(number, []) if use.branch]
-        return max([*own, *(self._arrived(piece.value) for piece in self.pieces.get(number, []))], default=-1)
+    def _arrived(self, number: int) -> tuple[int, int]:
+        """The last branch that brings a gradient to a value or to a piece of it, and the highest order of them."""
+        own = [(use.branch.id, use.branch.order) for use in self.uses.get(number, []) if use.branch]
+        own += [self._arrived(piece.value) for piece in self.pieces.get(number, [])]
+        return max((at for at, _ in own), default=-1), max((order for _, order in own), default=1)
 
     # Results and wires
 
@@ -354,14 +353,23 @@ class _Sheet:
         if label and label != name:
             card.words = f"result, {name}"
         if output.seed == "1":
-            card.rows.append(Row("start", f"{self.gradients.of(use)} = 1", "backward starts here"))
+            start, note = f"{self.gradients.of(use)} = 1", say("backward starts here")
+            card.rows.append(Row("start", start, note, order=self._order(use)))
         elif output.seed == "ones":
-            card.rows.append(Row("start", f"{self.gradients.of(use)}", "gradient enters here"))
+            start, note = f"{self.gradients.of(use)}", say("gradient enters here")
+            card.rows.append(Row("start", start, note, order=self._order(use)))
         elif value.gradient:
             card.lines.append(say("backward does not start here"))
         else:
             card.lines[0] += ", no gradient history"
         return card
+
+    def _order(self, use: Use) -> int:
+        """How often the gradient that comes back from a use has been differentiated."""
+        made_by = self.record.values[use.value].made_by
+        if use.branch is not None or made_by is None:
+            return use.branch.order if use.branch is not None else 1
+        return 1 + self.record.forward[made_by].order
 
     def _node(self, number: int) -> Card:
         while number in self.steps.pieces:
@@ -381,7 +389,8 @@ class _Sheet:
                 self.labels[use.source],
                 self.gradients.of(use),
                 shapes[:1] if shapes[0] == shapes[1] else [shapes[0], f"▸ {shapes[1]}"],
+                self._order(use),
             )
             found.append(wire)
-        mark_spine(found)
+        mark_ways(found)
         return found

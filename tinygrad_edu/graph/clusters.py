@@ -23,6 +23,18 @@ def place_of(application: Application, record: Record) -> int | None:
     return application.call if application.group is None else len(record.calls) + application.group
 
 
+def innermost(several: list[int | None], calls: list[Call]) -> int | None:
+    """The innermost call around all of several, None where there is none."""
+    common: list[int] | None = None
+    for call in several:
+        around: list[int] = []
+        while call is not None:
+            around.insert(0, call)
+            call = calls[call].parent
+        common = around if common is None else [a for a, b in zip(common, around, strict=False) if a == b]
+    return common[-1] if common else None
+
+
 def arrange(calls: list[Call], cards: list[tuple[Card, int | None, bool]], modules: int) -> list[Card | Cluster]:
     """Cards with the call they belong to and whether they are steps, put into nested clusters.
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from tinygrad_edu.graph import style
+from tinygrad_edu.graph.cells import PAD, cell, run, table
+from tinygrad_edu.graph.legend import legend, stream
 from tinygrad_edu.graph.picture import Card, Cluster, Picture, Wire
 from tinygrad_edu.graph.record import Shown
 from tinygrad_edu.graph.text import markup, quoted, shorten, width, wrap
 from tinygrad_edu.graph.words import say
 
-_PAD = 4
+_BAR = 5  # points that a stream's colour is wide
 _LONG = 58  # characters of a line in a card
+_NOTE = 38  # of a line in a cluster's title
 Item = Card | Cluster
 
 
@@ -28,8 +33,9 @@ def dot(picture: Picture) -> str:
         f'  edge [color="{rails}", arrowhead=normal, arrowtail=vee, arrowsize=0.65, penwidth=1.4];',
     ]
     lines += _content(picture)
+    tails = Counter(wire.tail for wire in picture.wires)
     for wire in picture.wires:
-        lines += _wire(wire, picture.backward)
+        lines += _wire(wire, picture.backward, tails[wire.tail] > 1)
     return "\n".join([*lines, "}"]) + "\n"
 
 
@@ -41,15 +47,15 @@ def _content(picture: Picture) -> list[str]:
         shared = [a for a, b in zip(inside[wire.tail], inside[wire.head], strict=False) if a == b]
         labels.setdefault(shared[-1] if shared else "", []).append(wire)
     lines: list[str] = []
-    stack: list[tuple[Item | str, str]] = [(item, "  ") for item in reversed(picture.content)]
+    stack: list[tuple[Item | str, str, str]] = [(item, "  ", "") for item in reversed(picture.content)]
     while stack:
-        item, indent = stack.pop()
+        item, indent, around = stack.pop()
         if isinstance(item, str):
             lines.append(item)
         elif isinstance(item, Card):
             lines.append(f"{indent}{item.id} [id={quoted(item.id)}, class={quoted(item.kind)}, label={_card(item)}];")
         else:
-            label = _title(item)
+            label = _title(item, around)
             # a wire beside an inner cluster keeps the inner margin, so the outer one must be wider or the two coincide
             margin = 24 if any(isinstance(held, Cluster) for held in item.content) else 12
             lines.append(f"{indent}subgraph {item.id} {{")
@@ -57,33 +63,36 @@ def _content(picture: Picture) -> list[str]:
                 f"{indent}  graph [id={quoted(item.id)}, label=<{label}>, labeljust=l, style=rounded, margin={margin}, "
                 f'color="{style.CLUSTER_BORDER}", bgcolor="{style.CLUSTER_GROUND}"];'
             )
-            stack.append((f"{indent}}}", indent))
+            stack.append((f"{indent}}}", indent, ""))
             inner = _labels(labels.get(item.id, []), picture.backward, indent + "  ")
-            stack += [(line, "") for line in reversed(inner)]
-            stack += [(held, indent + "  ") for held in reversed(item.content)]
+            stack += [(line, "", "") for line in reversed(inner)]
+            stack += [(held, indent + "  ", item.path or around) for held in reversed(item.content)]
     return lines + _labels(labels.get("", []), picture.backward, "  ")
 
 
-def _title(cluster: Cluster) -> str:
-    """What stands at the top of a cluster, each line as wide as it is on every engine."""
-    name = _run(shorten(cluster.label, 80), 10, style.GREY, mono=True)
+def _title(cluster: Cluster, around: str) -> str:
+    """What stands at the top of a cluster: its name inside of the module around it, and notes.
+
+    It is kept narrow, since the wire that comes in passes it on the right.
+    """
+    label = shorten(cluster.label.replace(f"{around}.", "") if around else cluster.label, 80)
     if not cluster.notes:
-        return name
-    rows = [_cell(shorten(cluster.label, 80), 10, style.INK, mono=True, bold=True, pad=0)]
-    rows += [_cell(note, 10, style.GREY, pad=0) for note in cluster.notes]
-    body = "".join(f"<TR>{row}</TR>" for row in rows)
-    return f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1">{body}</TABLE>'
+        return run(label, 10, style.GREY)
+    rows = [cell(label, 10, style.INK, bold=True, pad=0)]
+    rows += [cell(wrap(note, _NOTE), 10, style.GREY, pad=0) for note in cluster.notes]
+    return table(rows, pad=1)
 
 
 def _labels(wires: list[Wire], backward: bool, indent: str) -> list[str]:
-    """The labels of wires in one cluster; those of one tail stand side by side, in order."""
+    """The labels of wires in one cluster; those of one tail stand side by side, in order, long wires outside."""
     lines = [_label(wire, backward, indent) for wire in wires]
-    tails: dict[str, list[str]] = {}
+    tails: dict[str, list[Wire]] = {}
     for wire in wires:
-        tails.setdefault(wire.tail, []).append(wire.id)
-    for ids in tails.values():
-        if len(ids) > 1:
-            lines.append(f"{indent}{{ rank=same; {' -> '.join(ids)} [style=invis]; }}")
+        tails.setdefault(wire.tail, []).append(wire)
+    for beside in tails.values():
+        if len(beside) > 1:
+            order = " -> ".join(wire.id for wire in sorted(beside, key=lambda wire: wire.long))
+            lines.append(f"{indent}{{ rank=same; {order} [style=invis]; }}")
     return lines
 
 
@@ -100,53 +109,18 @@ def _clusters_of(picture: Picture) -> dict[str, tuple[str, ...]]:
     return found
 
 
-# Cells of HTML-like tables. Every cell has our own width, since engines guess it differently.
-
-
-def _run(text: str, size: int, color: str, bold: bool = False, mono: bool = False) -> str:
-    inner = f"<B>{markup(text)}</B>" if bold else markup(text)
-    return f'<FONT FACE="{"Courier" if mono else "Helvetica"}" POINT-SIZE="{size}" COLOR="{color}">{inner}</FONT>'
-
-
-def _cell(
-    lines: list[str] | str,
-    size: int,
-    color: str,
-    ground: str = "",
-    bold: bool = False,
-    mono: bool = False,
-    align: str = "LEFT",
-    more: str = "",
-    pad: int = _PAD,
-    least: int = 0,
-) -> str:
-    lines = [line for text in ([lines] if isinstance(lines, str) else lines) for line in text.split("\n")]
-    wide = max(least, *(width(line, size, bold, mono) + 2 * pad for line in lines))
-    fill = f' BGCOLOR="{ground}"' if ground else ""
-    end = f'<BR ALIGN="{align}"/>'
-    runs = [_run(line, size, color, bold, mono) if line else "" for line in lines]
-    text = runs[0] if len(runs) == 1 else "".join(run + end for run in runs)
-    return f'<TD ALIGN="{align}" WIDTH="{wide}"{fill}{more}>{text}</TD>'
-
-
-def _table(rows: list[str], border: int = 0, color: str = "", ground: str = "", more: str = "") -> str:
-    extra = (f' COLOR="{color}"' if color else "") + (f' BGCOLOR="{ground}"' if ground else "") + more
-    body = "".join(f"<TR>{row}</TR>" for row in rows)
-    return f'<TABLE BORDER="{border}" CELLBORDER="0" CELLSPACING="0" CELLPADDING="{_PAD}"{extra}>{body}</TABLE>'
-
-
 def _card(card: Card) -> str:
     look = style.LOOKS[card.kind]
     both = ' COLSPAN="2"'
     words = card.words or " "
     rows = [
-        _cell(shorten(card.header, 90), 13, look.ink, look.header, bold=True) + _cell(words, 9, look.ink, look.header)
+        cell(shorten(card.header, 90), 13, look.ink, look.header, bold=True) + cell(words, 9, look.ink, look.header)
     ]
     if card.path:
-        rows.append(_cell(shorten(card.path, 70), 9, style.GREY, mono=True, more=both))
-    rows += [_cell(wrap(line, _LONG), 10, style.GREY, mono=True, more=both) for line in card.lines]
+        rows.append(cell(shorten(card.path, 70), 9, style.GREY, mono=True, more=both))
+    rows += [cell(wrap(line, _LONG), 10, style.GREY, mono=True, more=both) for line in card.lines]
     if card.source:
-        rows.append(_cell(wrap(card.source, _LONG), 9, style.INK, more=both))
+        rows.append(cell(wrap(card.source, _LONG), 9, style.INK, more=both))
     if card.einsum:
         rows.append(_einsum(card))
     if card.cells:
@@ -155,7 +129,7 @@ def _card(card: Card) -> str:
             "constant": (style.CONSTANT_GROUND, style.CONSTANT_BORDER),
         }
         cells = "".join(
-            _cell(
+            cell(
                 f"{shorten(c.name, 40)} {c.shape}".rstrip(),
                 10,
                 style.INK,
@@ -173,11 +147,12 @@ def _card(card: Card) -> str:
     for row in card.rows:
         lines = wrap(row.formula, _LONG)
         text = [f"▲ {lines[0]}", *("   " + line for line in lines[1:])]
-        rows.append(
-            _cell(text, 10, style.GRADIENT, style.GRADIENT_GROUND, mono=True)
-            + _cell(row.note or " ", 9, style.GRADIENT, style.GRADIENT_GROUND)
-        )
-    return f"<{_table(rows, 1, look.border, style.PAPER)}>"
+        ink, ground = style.gradient(row.order)
+        rows.append(cell(text, 10, ink, ground, mono=True) + cell(row.note or " ", 9, ink, ground))
+    bars = "".join(
+        f'<TD ROWSPAN="{len(rows)}" WIDTH="{_BAR}" CELLPADDING="0" BGCOLOR="{stream(at)}"></TD>' for at in card.streams
+    )
+    return f"<{table([bars + rows[0], *rows[1:]], 1, look.border, style.PAPER)}>"
 
 
 def _einsum(card: Card) -> str:
@@ -187,8 +162,8 @@ def _einsum(card: Card) -> str:
     for text, tone in card.einsum:
         inner = f"<U><B>{markup(text)}</B></U>" if tone == "contract" else markup(text)
         runs.append(f'<FONT FACE="Courier" POINT-SIZE="10" COLOR="{tones[tone]}">{inner}</FONT>')
-    wide = width("".join(text for text, _ in card.einsum), 10, mono=True) + 2 * _PAD
-    return f'<TD ALIGN="LEFT" WIDTH="{wide}">{"".join(runs)}</TD>' + _cell(
+    wide = width("".join(text for text, _ in card.einsum), 10, mono=True) + 2 * PAD
+    return f'<TD ALIGN="LEFT" WIDTH="{wide}">{"".join(runs)}</TD>' + cell(
         f"contract {card.contracts} · keep {card.keeps}", 9, style.GREY
     )
 
@@ -196,17 +171,17 @@ def _einsum(card: Card) -> str:
 def _grid(shown: Shown, heads: tuple[str, str]) -> str:
     if shown.what == "numbers":
         rows = [
-            "".join(_cell(f"{x:g}", 9, style.INK, style.EMPTY, mono=True, align="RIGHT", pad=2) for x in row)
+            "".join(cell(f"{x:g}", 9, style.INK, style.EMPTY, mono=True, align="RIGHT", pad=2) for x in row)
             for row in shown.numbers
         ]
         return f'<TD COLSPAN="2" ALIGN="LEFT">{_small(rows)}</TD>'
     head = [
         "<TD></TD>"
-        + "".join(_cell(f"{heads[1]}{k}", 8, style.GREY, mono=True, align="CENTER", pad=2) for k in shown.columns)
+        + "".join(cell(f"{heads[1]}{k}", 8, style.GREY, mono=True, align="CENTER", pad=2) for k in shown.columns)
     ]
     body = []
     for q, row in zip(shown.rows, shown.numbers, strict=True):
-        cells = [_cell(f"{heads[0]}{q}", 8, style.GREY, mono=True, align="RIGHT", pad=2)]
+        cells = [cell(f"{heads[0]}{q}", 8, style.GREY, mono=True, align="RIGHT", pad=2)]
         cells += [_hidden(x) if shown.what in ("hidden", "cut") else _weight(x) for x in row]
         body.append("".join(cells))
     queries, keys = shown.total
@@ -223,7 +198,7 @@ def _grid(shown: Shown, heads: tuple[str, str]) -> str:
         notes.append("shown: the first of all")
     if (len(shown.rows), len(shown.columns)) != shown.total:
         notes.append(f"{len(shown.rows)}×{len(shown.columns)} of {queries}×{keys} shown")
-    return _cell(notes, 9, style.GREY) + f'<TD ALIGN="RIGHT">{_small(head + body)}</TD>'
+    return cell(notes, 9, style.GREY) + f'<TD ALIGN="RIGHT">{_small(head + body)}</TD>'
 
 
 def _small(rows: list[str]) -> str:
@@ -233,32 +208,44 @@ def _small(rows: list[str]) -> str:
 
 def _hidden(x: float) -> str:
     if x:
-        return _cell("×", 8, style.NONE, style.EMPTY, align="CENTER", pad=2)
+        return cell("×", 8, style.NONE, style.EMPTY, align="CENTER", pad=2)
     return f'<TD WIDTH="12" BGCOLOR="{style.VISIBLE}"></TD>'
 
 
 def _weight(x: float) -> str:
     text = "0" if x == 0 else "1" if x >= 0.995 else f"{x:.2f}".lstrip("0") if x >= 0.005 else "~0"
     if x == 0:
-        return _cell(text, 8, style.NONE, style.EMPTY, mono=True, align="CENTER", pad=2)
+        return cell(text, 8, style.NONE, style.EMPTY, mono=True, align="CENTER", pad=2)
     ends = [(255, int(style.WEIGHT[i : i + 2], 16)) for i in (1, 3, 5)]
     ground = "#" + "".join(f"{round(a + (b - a) * (0.12 + 0.88 * x)):02x}" for a, b in ends)
-    return _cell(text, 8, "#fffffe" if x > 0.45 else "#1e1b4b", ground, mono=True, align="CENTER", pad=2)
+    return cell(text, 8, "#fffffe" if x > 0.45 else "#1e1b4b", ground, mono=True, align="CENTER", pad=2)
 
 
 def _label(wire: Wire, backward: bool, indent: str) -> str:
-    """The node that carries a wire's label."""
+    """The node that carries a wire's label, right of the wire, or left of one that is long and so runs beside cards."""
     # Engines take every byte of × and ▸ for a letter. The room they then leave is claimed by the second cell, or else
     # they would spread it over both and tear name and gradient apart.
     guessed = round(max(len(shape.encode()) for shape in wire.shapes) * 0.6 * 9) + 6
-    least = guessed - width(wire.name, 11, bold=True) - 4
-    first = _cell(wire.name, 11, style.INK, bold=True, pad=2)
+    name = f"{wire.name} × {wire.times}" if wire.times > 1 else wire.name
+    least = guessed - width(name, 11, bold=True) - 4
+    first = cell(name, 11, style.INK, bold=True, pad=2)
     if wire.gradient is not None:
-        second = _cell(f"⇅ {wire.gradient}", 11, style.GRADIENT, bold=True, pad=2, least=least)
+        back, size, ink = f"⇅ {wire.gradient}", 11, style.gradient(wire.order)[0]
     else:
-        second = _cell("no gradient" if backward else " ", 9, style.GREY, pad=2, least=least)
-    shapes = [_cell(shape, 9, style.GREY, mono=True, more=' COLSPAN="2"', pad=2) for shape in wire.shapes]
-    rows = f'<TR><TD ROWSPAN="{1 + len(shapes)}" PORT="w" WIDTH="9"></TD>{first}{second}</TR>'
+        back, size, ink = say("no gradient") if backward else " ", 9, style.GREY
+    bold = wire.gradient is not None
+    port = f'<TD ROWSPAN="{1 + len(wire.shapes)}" PORT="w" WIDTH="9"></TD>'
+    if wire.long:
+        room = max(1, least - width(back, size, bold) - 4)
+        row = f'<TD WIDTH="{room}"></TD>{first}{cell(back, size, ink, bold=bold, pad=2)}{port}'
+        span, side = 3, "RIGHT"
+    else:
+        row = f"{port}{first}{cell(back, size, ink, bold=bold, pad=2, least=least)}"
+        span, side = 2, "LEFT"
+    shapes = [
+        cell(shape, 9, style.GREY, mono=True, more=f' COLSPAN="{span}"', align=side, pad=2) for shape in wire.shapes
+    ]
+    rows = f"<TR>{row}</TR>"
     rows += "".join(f"<TR>{shape}</TR>" for shape in shapes)
     table = f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1">{rows}</TABLE>'
     return (
@@ -266,24 +253,28 @@ def _label(wire: Wire, backward: bool, indent: str) -> str:
     )
 
 
-def _wire(wire: Wire, backward: bool) -> list[str]:
+def _wire(wire: Wire, backward: bool, beside: bool) -> list[str]:
     """Its two halves, above and below the label; the lower one carries the value's arrow, the upper the gradient's."""
     look = ""
     upper, lower = "dir=back", "dir=forward"
     if wire.gradient is None:
         upper = "dir=none"
         look = f', color="{style.NONE}", style=dashed' if backward else f', color="{style.VALUE}"'
-    weights = (", weight=100", ", weight=100") if wire.spine else (", weight=2", "")
+    elif wire.order > 1:
+        look = f', color="{style.VALUE}:{style.gradient(wire.order)[0]}"'
+    # a long wire is straight below its label, so that it leaves to the side at once; a label that has none beside it to
+    # stay in line with must be drawn up more than down
+    weights = (100, 100) if wire.spine else (1 if beside else 5, 4) if wire.long else (2, 1)
     ends = f"class={quoted(f'{wire.id} {wire.tail} {wire.head}')}"
     return [
-        f'  {wire.tail} -> {wire.id}:w:n [id="{wire.id}a", {ends}, {upper}{look}{weights[0]}];',
-        f'  {wire.id}:w:s -> {wire.head} [id="{wire.id}b", {ends}, {lower}{look}{weights[1]}];',
+        f'  {wire.tail} -> {wire.id}:w:n [id="{wire.id}a", {ends}, {upper}{look}, weight={weights[0]}];',
+        f'  {wire.id}:w:s -> {wire.head} [id="{wire.id}b", {ends}, {lower}{look}, weight={weights[1]}];',
     ]
 
 
 def _heading(picture: Picture) -> str:
-    title = shorten(picture.title, 80)
     reads = "forward runs down, backward runs up, on the same wires" if picture.backward else "forward"
-    rows = [_cell(f"{title}: {reads}", 15, style.INK, bold=True)]
-    rows += [_cell(remark, 10, style.GREY) for remark in picture.remarks]
-    return f"<{_table(rows)}>"
+    title = say("{title}: {reads}", title=shorten(picture.title, 80), reads=say(reads))
+    rows = [cell(title, 15, style.INK, bold=True), *legend(picture, width(title, 15, bold=True))]
+    rows += [cell(remark, 10, style.GREY) for remark in picture.remarks]
+    return f"<{table(rows)}>"

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
-from tinygrad_edu.graph.picture import Card, Cluster, Picture, Wire, cards_of, mark_spine
+from tinygrad_edu.graph.picture import Card, Cluster, Picture, Wire, cards_of, mark_ways
 from tinygrad_edu.graph.words import say
 
 _LONGEST = 12  # items that repeat together where no module holds them
@@ -80,6 +80,7 @@ class _Folding:
     # Runs
 
     def _folded(self, items: list[Item]) -> list[Item]:
+        items = self._shared_first(items)
         tokens = [self._token(item) for item in items]
         found: list[Item] = []
         i = 0
@@ -92,6 +93,17 @@ class _Folding:
                 found += self._one(run)
                 i += sum(map(len, run.groups))
         return found
+
+    def _shared_first(self, items: list[Item]) -> list[Item]:
+        """The items with those leaves in front that several of them read, which else would stand between equal ones."""
+        places = {card.id: at for at, item in enumerate(items) for card in cards_of([item])}
+        shared = set()
+        for item in items:
+            if isinstance(item, Card) and item.role == "leaf":
+                heads = {places.get(self.into.get(w.head, w.head)) for w in self.leaving.get(item.id, [])}
+                if len(heads) > 1:
+                    shared.add(item.id)
+        return [i for i in items if i.id in shared] + [i for i in items if i.id not in shared]
 
     def _token(self, item: Item) -> str:
         """What an item is, wires and names left aside."""
@@ -229,7 +241,7 @@ class _Folding:
             others = self.more.get(wire.id, [])
             made.times += len(others)
             made.gradient = joined([wire.gradient, *(other.gradient for other in others)])
-        mark_spine(list(found.values()))
+        mark_ways(list(found.values()))
         return list(found.values())
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 
 from tinygrad_edu.graph.folding import folded, is_open, joined, parameters
-from tinygrad_edu.graph.picture import Card, Cell, Cluster, Picture, Row, Wire, cards_of, mark_spine
+from tinygrad_edu.graph.picture import Card, Cell, Cluster, Picture, Row, Wire, cards_of, mark_ways
 from tinygrad_edu.graph.record import Record
 from tinygrad_edu.graph.words import say
 
@@ -153,6 +153,7 @@ class _Closing:
             text = say("{n} parameters in {k} tensors", n=f"{total:,}", k=len(card.cells))
             card.cells = [Cell("parameter", text, "", total)]
         card.rows = self._rows(cards, read, set(gives), len(steps))
+        card.streams = tuple(sorted({stream for step in steps for stream in step.streams}))
         card.identity = " ".join(step.identity for step in steps)
         return card
 
@@ -196,7 +197,7 @@ class _Closing:
             else:
                 found[key] = replace(wire, tail=tail, head=head, shapes=wire.shapes[:1] if closed else wire.shapes)
         wires = list(found.values())
-        mark_spine(wires)
+        mark_ways(wires)
         return replace(self.given, content=content, wires=wires, remarks=list(self.given.remarks))
 
 

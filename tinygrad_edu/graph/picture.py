@@ -11,13 +11,15 @@ from tinygrad_edu.graph.record import Shown
 class Row:
     """A gradient: of a branch ("branch"), the sum of several ("sum"), or where it starts ("start").
 
-    after: the branch with which it is known, by its place in the order in which they ran; -1 before the first.
+    after: the branch with which it is known, by its place in the order in which they ran; -1 before the first. order:
+    2 for the gradient of a gradient.
     """
 
     kind: str
     formula: str
     note: str
     after: int = -1
+    order: int = 1
 
 
 @dataclass(slots=True)
@@ -36,7 +38,7 @@ class Card:
 
     kind: its colour; words: the same in words; lines: small print; path: the module it stands for. identity: what it
     is apart from all names, equal for two that do the same. origin: of a leaf, the kind of value; size: how many
-    numbers it holds. thin: a single line is enough for it.
+    numbers it holds. thin: a single line is enough for it. streams: which of the picture's it reads.
 
     einsum: how a product pairs axes, as (text, tone) runs, tone "contract", "q", "k" or "". contracts, keeps: the same
     in names of axes. source: where an attention's queries, keys and values come from. visible: what its
@@ -67,6 +69,7 @@ class Card:
     origin: str = ""
     size: int = 0
     thin: bool = False
+    streams: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -74,6 +77,7 @@ class Wire:
     """A value on its way from one card to another. gradient: the name of what comes back, None where nothing does.
 
     shapes: as it leaves, and as it comes in where it is arranged on the way. times: for how many equal ones it stands.
+    spine: it comes in on the longest way from the start. long: it passes other cards by.
     """
 
     id: str
@@ -82,7 +86,9 @@ class Wire:
     name: str
     gradient: str | None
     shapes: list[str]
+    order: int = 1
     spine: bool = False
+    long: bool = False
     times: int = 1
 
 
@@ -119,6 +125,7 @@ class Picture:
     remarks: list[str] = field(default_factory=list)
     content: list[Card | Cluster] = field(default_factory=list)
     wires: list[Wire] = field(default_factory=list)
+    streams: list[str] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
 
     def cards(self) -> list[Card]:
@@ -138,15 +145,15 @@ def cards_of(content: list[Card | Cluster]) -> list[Card]:
     return found
 
 
-def mark_spine(wires: list[Wire]) -> None:
-    """Mark for every card the wire that comes in on the longest way from the start, so that it is drawn straight."""
+def mark_ways(wires: list[Wire]) -> None:
+    """Mark for every card the wire that comes in on the longest way from the start, and all that pass cards by."""
     depth: dict[str, int] = {}
     first: dict[str, Wire] = {}
     for wire in wires:
-        wire.spine = False
         below = depth.get(wire.tail, 0) + 1
         if below > depth.get(wire.head, 0):
             depth[wire.head] = below
             first[wire.head] = wire
-    for wire in first.values():
-        wire.spine = True
+    for wire in wires:
+        wire.spine = first[wire.head] is wire
+        wire.long = depth[wire.head] - depth.get(wire.tail, 0) > 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -172,3 +173,14 @@ def _folded(application: Application, values: list[Value], readers: dict[int, in
     if is_small(y, x):
         return x
     return y if application.op in ("add", "mul") and is_small(x, y) else None
+
+
+def identity(step: Step, record: Record, shape: Callable[[int], str]) -> str:
+    """What a step does, to what and what comes out, without any name but those of axes: the same for two alike."""
+    did = [(application.op, sorted(application.static.items())) for application in (step.main, *step.tail)]
+    values = record.values
+    read = [
+        (use.op == step.main.id, use.at, values[use.source].number, shape(use.value), use.branch is not None)
+        for use in step.uses
+    ]
+    return f"{did} {read} {[shape(output) for output in step.outputs]}"

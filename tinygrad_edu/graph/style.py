@@ -16,11 +16,15 @@ class Look(NamedTuple):
 INK, GREY, PAPER = "#1f2937", "#6b7280", "#ffffff"
 VALUE, GRADIENT, NONE = "#334155", "#c2410c", "#94a3b8"
 GRADIENT_GROUND = "#fff7ed"
+SECOND, SECOND_GROUND = "#a21caf", "#fdf4ff"  # gradients of gradients
+GRADIENTS = ((GRADIENT, GRADIENT_GROUND), (SECOND, SECOND_GROUND))
 PARAMETER_GROUND, PARAMETER_BORDER = "#fde68a", "#d97706"
 CONSTANT_GROUND, CONSTANT_BORDER = "#f1f5f9", "#94a3b9"
 CLUSTER_GROUND, CLUSTER_BORDER = "#f8fafc", "#cbd5e1"
 CONTRACTED, QUERY, KEY = "#be123c", "#0369a1", "#047857"
 VISIBLE, EMPTY, WEIGHT = "#64748b", "#f1f5f8", "#6d28d9"
+
+STREAMS = ("#0284c8", "#059669", "#be185d", "#a16207", "#4f46e5")  # one for each input, again from the start
 
 LOOKS = {
     "plain": Look("#e2e8f0", INK, "#cbd5e1"),
@@ -31,6 +35,7 @@ LOOKS = {
     "output": Look("#f0f9ff", INK, "#0284c7"),
     "parameter": Look(PARAMETER_GROUND, INK, PARAMETER_BORDER),
     "arranges": Look(PAPER, INK, "#94a3b8"),
+    "derived": Look("#ffedd5", INK, GRADIENT),
 }
 
 # Light colour -> the same on dark ground. Colours that are not listed stay as they are.
@@ -42,6 +47,9 @@ DARK = {
     GRADIENT: "#fb923c",
     NONE: "#64748b",
     GRADIENT_GROUND: "#2a1a10",
+    SECOND: "#e879f9",
+    SECOND_GROUND: "#2b1230",
+    "#ffedd5": "#43270f",
     PARAMETER_GROUND: "#5c4813",
     CONSTANT_GROUND: "#1e293b",
     CLUSTER_GROUND: "#111c30",
@@ -56,3 +64,8 @@ DARK = {
     "#cbd5e2": "#3a475a",
     "#f0f9ff": "#0c2338",
 }
+
+
+def gradient(order: int) -> tuple[str, str]:
+    """Ink and ground of what tells of a gradient, by how often it was differentiated."""
+    return GRADIENTS[min(order, len(GRADIENTS)) - 1]
