@@ -195,7 +195,9 @@ def promoted(operands: list[Any], tensors: list[bool]) -> list[Any]:
     Floating beats integer beats boolean. Within a kind, tensors with axes decide, then tensors without, then bare
     arrays and Python's numbers: so nothing that is no Tensor ever widens one.
     """
-    operands = [x if is_array(x) or type(x) in (float, int, bool) else _constant(x) for x in operands]
+    place = next((device_of(x) for x in operands if is_array(x)), None)
+    operands = [x if is_array(x) or type(x) in (float, int, bool) else _constant(x, place) for x in operands]
+    xp = module_on(place)
     ranks: list[list[np.dtype]] = [[], [], [], []]
     for x, tensor in zip(operands, tensors, strict=True):
         if is_array(x):
@@ -208,16 +210,14 @@ def promoted(operands: list[Any], tensors: list[bool]) -> list[Any]:
             top = max(_CATEGORY[d.kind] for d in dtypes)
             if target is None or top > _CATEGORY[target.kind]:
                 target = np.result_type(*(d for d in dtypes if _CATEGORY[d.kind] == top))
-    arrays = [x for x in operands if is_array(x)]
-    xp = module_of(arrays[0]) if arrays else np
     return [x.astype(target, copy=False) if is_array(x) else xp.asarray(x, dtype=target) for x in operands]
 
 
-def _constant(x: Any) -> Any:
+def _constant(x: Any, device: str | None) -> Any:
     if isinstance(x, np.generic):
         return x.item()
     try:
-        return new_array(x)
+        return new_array(x, device=device)
     except (TypeError, ValueError):
         raise TypeError(f"cannot compute with a {type(x).__name__}; give a Tensor, an array or a number") from None
 
@@ -242,6 +242,8 @@ def largest(array: Array, axes: tuple[int, ...], least: float) -> Array:
 
 def accumulate(total: Array, more: Array, owned: bool) -> Array:
     """total + more, in place where `owned` says that nobody else can see `total`."""
+    if gpu.in_use:
+        settle(total)
     if owned and total.ndim:
         return module_of(total).add(total, more, out=total)
     return as_array(total + more, total)
@@ -286,6 +288,7 @@ def copy_beside(array: Array, like: Array) -> Array:
 
 def own_copy(array: Array) -> Array:
     """A copy in memory of its own, rows in C order."""
+    settle(array)
     return array.copy(order="C")
 
 

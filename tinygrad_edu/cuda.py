@@ -1,13 +1,16 @@
-"""What programs ask of GPUs before they use one, under the names of torch.cuda."""
+"""What programs ask of GPUs before and while they use one, under the names of torch.cuda."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tinygrad_edu import backend, random
+from tinygrad_edu import backend, gpu, random
 from tinygrad_edu.absent import missing
+from tinygrad_edu.device import number_of
+from tinygrad_edu.gpu import OutOfMemoryError
 
 __all__ = [
+    "OutOfMemoryError",
     "current_device",
     "device_count",
     "empty_cache",
@@ -16,6 +19,10 @@ __all__ = [
     "is_bf16_supported",
     "manual_seed",
     "manual_seed_all",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_reserved",
+    "set_per_process_memory_fraction",
     "synchronize",
 ]
 
@@ -23,7 +30,7 @@ __all__ = [
 def is_available() -> bool:
     """Whether device "cuda" can be used: CuPy is installed and finds a GPU."""
     try:
-        backend.check_device("cuda")
+        gpu.library()
     except ValueError:
         return False
     return True
@@ -36,7 +43,7 @@ def is_bf16_supported() -> bool:
 
 def device_count() -> int:
     """The number of GPUs."""
-    return _cuda().runtime.getDeviceCount() if is_available() else 0
+    return gpu.library().cuda.runtime.getDeviceCount() if is_available() else 0
 
 
 def current_device() -> int:
@@ -47,22 +54,49 @@ def current_device() -> int:
 
 def get_device_name(device: Any = None) -> str:
     """What the GPU calls itself. Raises ValueError where there is none."""
-    name = backend.check_device("cuda" if device is None else backend.Device(device))
-    return _cuda().runtime.getDeviceProperties(int(name.partition(":")[2]))["name"].decode()
+    number = _number(device)
+    return gpu.library().cuda.runtime.getDeviceProperties(number)["name"].decode()
 
 
 def synchronize(device: Any = None) -> None:
     """Wait until the GPU has done what it was given; nothing to wait for without one."""
     if is_available():
-        _cuda().runtime.deviceSynchronize()
+        with gpu.library().cuda.Device(_number(device)):
+            gpu.library().cuda.runtime.deviceSynchronize()
 
 
 def empty_cache() -> None:
-    """Give memory that no array uses back to the GPU."""
-    if is_available():
-        import cupy
+    """Give memory that no array uses back to the GPUs."""
+    for number in range(device_count()):
+        with gpu.library().cuda.Device(number):
+            gpu.library().get_default_memory_pool().free_all_blocks()
 
-        cupy.get_default_memory_pool().free_all_blocks()
+
+def memory_allocated(device: Any = None) -> int:
+    """Bytes that arrays use on a GPU; 0 without one."""
+    return _of_pool("used_bytes", device)
+
+
+def memory_reserved(device: Any = None) -> int:
+    """Bytes that are kept for arrays on a GPU, in use or not; 0 without one."""
+    return _of_pool("total_bytes", device)
+
+
+def mem_get_info(device: Any = None) -> tuple[int, int]:
+    """(free, all) bytes of a GPU, by its driver. Raises ValueError where there is none."""
+    with gpu.library().cuda.Device(_number(device)):
+        return gpu.library().cuda.runtime.memGetInfo()
+
+
+def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
+    """Let arrays use at most this share of a GPU's memory; beyond it `OutOfMemoryError` is raised.
+
+    Raises ValueError for a share outside 0 to 1, and where there is no GPU.
+    """
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"set_per_process_memory_fraction: fraction is a share from 0 to 1, not {fraction}")
+    with gpu.library().cuda.Device(_number(device)):
+        gpu.library().get_default_memory_pool().set_limit(fraction=fraction)
 
 
 def manual_seed(seed: int) -> None:
@@ -73,17 +107,22 @@ def manual_seed(seed: int) -> None:
 manual_seed_all = manual_seed
 
 
-def _cuda() -> Any:
-    import cupy
+def _number(device: Any) -> int:
+    return number_of(backend.check_device("cuda" if device is None else backend.Device(device)))
 
-    return cupy.cuda
+
+def _of_pool(what: str, device: Any) -> int:
+    """What CuPy's memory pool tells of one GPU."""
+    if not is_available():
+        return 0
+    with gpu.library().cuda.Device(_number(device)):
+        return getattr(gpu.library().get_default_memory_pool(), what)()
 
 
 _INSTEAD = {
     "amp": "there is no mixed precision; compute in float32",
     "Stream": "the array library's own stream is used",
-    "max_memory_allocated": "cupy.get_default_memory_pool().used_bytes() tells the present use",
-    "memory_allocated": "cupy.get_default_memory_pool().used_bytes() tells it",
+    "max_memory_allocated": "memory_allocated() tells the present use",
 }
 
 

@@ -48,6 +48,7 @@ def seed_for(root: Variable, gradient: Any, where: str) -> Any:
                 f"{where}: only a tensor of one element starts its own gradient, and this one has shape "
                 f"{root.array.shape}; reduce it first (loss.sum() or .mean()) or pass gradient="
             )
+        backend.settle(root.array)
         return backend.module_of(root.array).ones_like(root.array)
     if isinstance(gradient, Variable):
         array = gradient.array

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
-from tinygrad_edu import backend
+from tinygrad_edu import backend, gpu
 from tinygrad_edu.branches import branches, recorded_branches
 from tinygrad_edu.hooks import Key, hooked, hooks, key_of, retained
 from tinygrad_edu.modes import setting, thread
@@ -62,6 +62,8 @@ class Table:
     def take(self, key: Key, kind: type[Variable]) -> Any:
         """The whole gradient of a value, None where nothing arrived, after the user's hooks."""
         g = self.gradients.pop(key, None)
+        if gpu.in_use and g is not None:  # the rules that follow compute where it lies
+            backend.settle(getattr(g, "array", g))
         if hooks and g is not None and key in hooks:
             self.owned.discard(key)
             return hooked(key, g, kind)

@@ -117,7 +117,7 @@ class Tensor(Named, Products, Reductions, Orders, Shapes, Picks, Searches, Conve
 
     @data.setter
     def data(self, value: Any) -> None:
-        array = value.array if isinstance(value, Variable) else backend.new_array(value, self.dtype)
+        array = value.array if isinstance(value, Variable) else backend.new_array(value, self.dtype, self.device)
         if array.shape != self.shape:
             raise ValueError(f"data: new values must have the shape {self.shape}, got {array.shape}")
         self.array = array

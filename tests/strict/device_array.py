@@ -194,13 +194,17 @@ class ndarray:
         plain, masks = _index(self, key)
         if masks:
             waited("boolean index")
-        return made(self._host[plain], self)
+        found = made(self._host[plain], self)
+        if found.base is None:
+            _here(self)
+        return found
 
     def __setitem__(self, key: Any, value: Any) -> None:
         plain, masks = _index(self, key)
         if masks:
             waited("boolean index")
         with np.errstate(all="ignore"):
+            _here(self)
             self._host[plain] = operand(value, self)
 
     def scatter_add(self, slices: Any, value: Any) -> None:
@@ -277,7 +281,6 @@ def operand(value: Any, beside: Any = None) -> Any:
 
 def _index(array: ndarray, key: Any) -> tuple[Any, bool]:
     """The index for NumPy, out-of-range places wrapped as by CuPy; and whether its result's shape is waited for."""
-    _here(array)
     parts = key if isinstance(key, tuple) else (key,)
     used = sum(p.ndim if isinstance(p, ndarray) and p.dtype.kind == "b" else p is not None and p is not Ellipsis
                for p in parts)  # fmt: skip
@@ -414,9 +417,14 @@ def _method(name: str) -> Callable[..., Any]:
             return self.__getitem__(_taken(self, *args, **kwargs))
         if name in ("sort", "argsort") and (args[1:] or [kwargs.get("kind")])[0] not in (None, "stable"):
             raise Refused("CuPy sorts in one way, which is stable: kind may be None or 'stable'")
+        if name in _VIEWS:
+            return made(getattr(self._host, name)(*args, **kwargs), self)
         return called(getattr(np.ndarray, name), (self, *args), kwargs)
 
     return method
+
+
+_VIEWS = {"reshape", "squeeze", "swapaxes", "transpose", "view"}  # no work for a GPU, so it may be any
 
 
 def _taken(self: ndarray, indices: Any, axis: int | None = None) -> Any:

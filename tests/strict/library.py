@@ -195,39 +195,42 @@ class OutOfMemoryError(MemoryError):
 
 
 class MemoryPool:
-    """Counts nothing, holds nothing; what it is told is kept."""
+    """Of each GPU it knows the limit and the bytes in use, which a test sets; arrays take nothing from it."""
 
-    limit = 0
+    def __init__(self) -> None:
+        self.limit: dict[int, int] = {}
+        self.used: dict[int, int] = {}
+        self.freed: list[int] = []
 
     def malloc(self, size: int) -> object:
-        if self.limit and size > self.limit:
-            raise OutOfMemoryError(f"Out of memory allocating {size:,} bytes (allocated so far: 0 bytes).")
+        if self.used_bytes() + size > (self.get_limit() or MEMORY):
+            raise OutOfMemoryError(f"Out of memory allocating {size:,} bytes (allocated so far: {self.used_bytes()}).")
         return object()
 
     def set_limit(self, size: int | None = None, fraction: float | None = None) -> None:
-        self.limit = int(size if size is not None else (fraction or 0) * 64 * 2**30)
+        self.limit[Device.current] = int(size if size is not None else (fraction or 0) * MEMORY)
 
     def get_limit(self) -> int:
-        return self.limit
+        return self.limit.get(Device.current, 0)
 
     def used_bytes(self) -> int:
-        return 3 * 2**30
+        return self.used.get(Device.current, 0)
 
     def total_bytes(self) -> int:
-        return 4 * 2**30
+        return self.used_bytes() + self.free_bytes()
 
     def free_bytes(self) -> int:
-        return 2**30
+        return 1 << 30
 
     def free_all_blocks(self, stream: Any = None) -> None:
-        self.freed = True
+        self.freed.append(Device.current)
+
+
+MEMORY = 64 << 30  # of each GPU
 
 
 def _cuda() -> Library:
-    pools: dict[int, MemoryPool] = {}
-
-    def pool() -> MemoryPool:
-        return pools.setdefault(Device.current, MemoryPool())
+    pool = MemoryPool()
 
     def set_device(number: int) -> None:
         Device(number).use()
@@ -239,12 +242,12 @@ def _cuda() -> Library:
         setDevice=set_device,
         getDeviceProperties=lambda n: {"name": b"stand-in"},
         deviceSynchronize=lambda: waited("deviceSynchronize"),
-        memGetInfo=lambda: (60 * 2**30, 64 * 2**30),
+        memGetInfo=lambda: (MEMORY - pool.total_bytes(), MEMORY),
     )
     memory = Library("cupy.cuda.memory", OutOfMemoryError=OutOfMemoryError)
     cuda = Library("cupy.cuda", Device=Device, runtime=runtime, memory=memory, is_available=lambda: True)
-    cuda.get_default_memory_pool = pool  # type: ignore[attr-defined]
-    cuda.allocator = pool().malloc  # type: ignore[attr-defined]
+    cuda.get_default_memory_pool = lambda: pool  # type: ignore[attr-defined]
+    cuda.allocator = pool.malloc  # type: ignore[attr-defined]
     cuda.get_allocator = lambda: cuda.allocator  # type: ignore[attr-defined]
     cuda.set_allocator = lambda allocator: setattr(cuda, "allocator", allocator)  # type: ignore[attr-defined]
     return cuda

@@ -74,11 +74,14 @@ def _times(a: int, b: Array) -> tuple[Array, Array]:
 
 def philox(c: list[Array], k0: Any, k1: Any) -> list[Array]:
     """Ten rounds of Philox 4x64 on four words each."""
-    for _ in range(10):
+    keys = int(k0), int(k1)
+    for n in range(10):
         high0, low0 = _times(0xD2E7470EE14C6C93, c[0])
         high1, low1 = _times(0xCA5A826395121157, c[2])
-        c = [high1 ^ c[1] ^ k0, low1, high0 ^ c[3] ^ k1, low0]
-        k0, k1 = k0 + np.uint64(0x9E3779B97F4A7C15), k1 + np.uint64(0xBB67AE8584CAA73B)
+        now = [
+            (key + n * step) % 2**64 for key, step in zip(keys, (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B), strict=True)
+        ]
+        c = [high1 ^ c[1] ^ np.uint64(now[0]), low1, high0 ^ c[3] ^ np.uint64(now[1]), low0]
     return c
 
 
@@ -91,8 +94,7 @@ def keep_mask(
         i = np.arange(at.start, at.stop, dtype=np.int64)
         sample, block = i // counts, i % counts
         c = [((first + sample) * counts + block + 1).astype(np.uint64), *(np.zeros(len(i), np.uint64),) * 3]
-        with np.errstate(over="ignore"):
-            words = philox(c, k0, k1)
+        words = philox(c, k0, k1)
         for j in range(8):
             bits = (words[j // 2] >> np.uint64(j % 2 * 32)).astype(np.uint32)
             there = block * 8 + j < each

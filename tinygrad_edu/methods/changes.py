@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tinygrad_edu import backend, random
+from tinygrad_edu import backend, gpu, random
 from tinygrad_edu.methods import sharing
-from tinygrad_edu.methods.common import axis_of, binary, check_broadcast, index_of, operand
+from tinygrad_edu.methods.common import axis_of, binary, brought, check_broadcast, index_of, operand
 from tinygrad_edu.methods.picks import added_at, grid_of
 from tinygrad_edu.methods.shapes import triangle
 from tinygrad_edu.modes import thread
@@ -54,6 +54,8 @@ class Changes(Variable, result=False):
         return self  # type: ignore[return-value]
 
     def _overwrite(self, what: str, value: Any) -> Tensor:
+        if gpu.in_use:
+            value = brought(value, self)
         if thread.mode.grad and (self.requires_grad or (isinstance(value, Variable) and value.requires_grad)):
             return self._change(what, pick.SetItem, value, index=...)
         self._may_change(what, False)
@@ -92,6 +94,8 @@ class Changes(Variable, result=False):
             self._change("x[...] = v", pick.SetItem, value, index=place)
             return
         self._may_change("x[...] = v", False)
+        if gpu.in_use:
+            backend.one_device("x[...] = v", [self.array, value.array])
         try:
             self.array[place] = value.array
         except ValueError as error:

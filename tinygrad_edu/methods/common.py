@@ -51,6 +51,13 @@ def operand(x: Any, like: Variable) -> Any:
     return wrap(like.result, backend.new_array(x, device=backend.device_of(like.array)))
 
 
+def brought(value: Any, like: Variable) -> Any:
+    """A tensor or array on the device of `like`, by way of the tape where it needs a gradient; a number as it is."""
+    if isinstance(value, Variable):
+        return value.to(device=backend.device_of(like.array))  # type: ignore[attr-defined]
+    return backend.to_device(value, backend.device_of(like.array)) if backend.is_array(value) else value
+
+
 def binary(op: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
     """The op on operands that broadcast; a failure to do so names both shapes."""
     try:

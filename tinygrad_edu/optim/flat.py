@@ -80,6 +80,7 @@ class Flat:
         self.lends = lends
         begin, count = 0, 0
         runs = []
+        backend.settle(self.values)
         for i, (p, view, steps, there) in enumerate(zip(self.parameters, self.gradient_views, self.steps, here)):
             gradient = p.grad
             now = 0 if gradient is None else steps + 1

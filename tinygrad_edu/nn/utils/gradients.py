@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tinygrad_edu import backend, kernels
@@ -52,7 +52,7 @@ def clip_grad_norm_(
     if math.isfinite(norm):
         if norm > max_norm:
             factor = max_norm / (norm + 1e-6)
-            for g in gradients:
+            for g in _each(gradients):
                 backend.module_of(g.array).multiply(g.array, factor, out=g.array)
                 g.bump_version()
     elif error_if_nonfinite:
@@ -84,7 +84,7 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, f
         raise ValueError(f"clip_grad_value_: clip_value must be at least 0, not {clip_value}")
     gradients = _gradients(parameters)
     norm = _norm(gradients, 2.0)
-    for g in gradients:
+    for g in _each(gradients):
         g.array.clip(-clip_value, clip_value, out=g.array)
         g.bump_version()
     return _like(norm, gradients)
@@ -144,16 +144,23 @@ def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
     return list({id(p.grad): p.grad for p in listed if p.grad is not None}.values())
 
 
+def _each(gradients: list[Tensor]) -> Iterator[Tensor]:
+    """The gradients one by one, each computed with where it lies."""
+    for g in gradients:
+        backend.settle(g.array)
+        yield g
+
+
 def _norm(gradients: list[Tensor], p: float) -> float:
     """The p-norm of all gradients as one vector."""
     if not p > 0:
         raise ValueError(f"clip_grad_norm_: norm_type must be above 0, not {p}")
     if p == 2:
-        return math.sqrt(backend.total([_sum_of_squares(g.array) for g in gradients]))
+        return math.sqrt(backend.total([_sum_of_squares(g.array) for g in _each(gradients)]))
     if math.isinf(p):
-        largest = [abs(g.array).max().item() for g in gradients if g.array.size]
+        largest = [abs(g.array).max().item() for g in _each(gradients) if g.array.size]
         return math.nan if any(map(math.isnan, largest)) else max(largest, default=0.0)
-    return backend.total([(abs(g.array).astype(backend.float64) ** p).sum() for g in gradients]) ** (1 / p)
+    return backend.total([(abs(g.array).astype(backend.float64) ** p).sum() for g in _each(gradients)]) ** (1 / p)
 
 
 def _sum_of_squares(array: Any) -> Any:
