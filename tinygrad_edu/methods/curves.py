@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Curves(Elementwise, result=False):
-    """Functions of Tensor that work element by element. Roundings and `sign` give a result that has no gradient."""
+    """Functions of Tensor that work element by element. The gradient of roundings and of `sign` is 0."""
 
     __slots__ = ()
 

@@ -130,6 +130,12 @@ class Elementwise(Variable, result=False):
     def __rshift__(self, other: Any) -> Tensor:
         return self._bitwise(bits.RightShift, bits.RightShift, other, ">>")
 
+    def __rlshift__(self, other: Any) -> Tensor:
+        return operand(other, self) << self
+
+    def __rrshift__(self, other: Any) -> Tensor:
+        return operand(other, self) >> self
+
     def _bitwise(self, of_booleans: Any, of_integers: Any, other: Any, what: str) -> Tensor:
         given = operand(other, self)
         kinds = self.array.dtype.kind + given.array.dtype.kind

@@ -174,6 +174,10 @@ class Sign(Op):
     def forward(x):
         return module_of(x).sign(x)
 
+    def dx(g):
+        """d{x} = 0"""
+        return g * 0.0
+
 
 class Maximum(Op):
     """{out} = max({x}, {y}); equal values share the gradient in halves"""
@@ -239,6 +243,10 @@ class Floor(Op):
     def forward(x):
         return module_of(x).floor(x)
 
+    def dx(g):
+        """d{x} = 0"""
+        return g * 0.0
+
 
 class Trunc(Op):
     """{out} = {x} without its digits behind the point"""
@@ -246,12 +254,20 @@ class Trunc(Op):
     def forward(x):
         return module_of(x).trunc(x)
 
+    def dx(g):
+        """d{x} = 0"""
+        return g * 0.0
+
 
 class Round(Op):
     """{out} = {x} rounded to {decimals} decimals, halves to even"""
 
     def forward(x, *, decimals=0):
         return module_of(x).round(x, decimals)
+
+    def dx(g):
+        """d{x} = 0"""
+        return g * 0.0
 
 
 class Remainder(Op):
@@ -298,3 +314,11 @@ class FloorDivide(Op):
     def forward(x, y):
         with quiet(x):
             return module_of(x).floor_divide(x, y)
+
+    def dx(g):
+        """d{x} = 0"""
+        return g * 0.0
+
+    def dy(g):
+        """d{y} = 0"""
+        return g * 0.0
