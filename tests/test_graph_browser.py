@@ -13,6 +13,7 @@ import tinygrad_edu as tg
 from tests.browser import Browser, find_chromium
 from tests.test_graph_html import HOSTILE, hostile
 from tinygrad_edu.graph import trace
+from tinygrad_edu.graph.words import speaking
 from tools.draw import graph_of, graph_of_file
 
 # What a user writes: no names are given, no modules are used.
@@ -500,6 +501,21 @@ class TestFile:
         fills = {part.get("fill") for part in root.iter("{http://www.w3.org/2000/svg}text")}
         assert {"rgb(194, 65, 12)", "rgb(31, 41, 55)"} <= fills
         assert not [part for part in root.iter() if part.tag.endswith("script")]
+
+
+def test_a_page_in_chinese(browser: Browser, tmp_path: Path) -> None:
+    with speaking("zh"):
+        graph_of("gpt").save(tmp_path / "page.html")
+    browser.open(tmp_path / "page.html")
+    browser.key("l", "ArrowRight", "?")
+    assert text(browser, "#keys-head") == "按键"
+    browser.key("Escape")
+    browser.run("document.querySelector('#axis-list [data-axis=D]').focus()")
+    assert browser.run("document.querySelectorAll('#ledger td .lit').length") > 10
+    assert text(browser, "#axis") == "D，长度 12: 模型宽度"
+    english = r"/[A-Za-z]{4,} [A-Za-z]{4,}/"
+    assert browser.run(f"{english}.test(document.querySelector('header').innerText)") is False
+    assert browser.errors == []
 
 
 def test_hostile_names_stay_text(browser: Browser, pages: dict[str, Path]) -> None:

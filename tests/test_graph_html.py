@@ -22,9 +22,11 @@ import tinygrad_edu as tg
 from models import MODELS
 from tinygrad_edu.data import Batch
 from tinygrad_edu.graph import Graph, LayoutError, engine, trace
-from tinygrad_edu.graph.html.drawing import Looks, marked
+from tinygrad_edu.graph.html.chinese import CHINESE
+from tinygrad_edu.graph.html.drawing import Looks, marked, naming
 from tinygrad_edu.graph.html.facts import in_order, ledger_facts
 from tinygrad_edu.graph.html.sheets import sheets_of
+from tinygrad_edu.graph.words import speaking
 from tools.draw import graph_of, graph_of_file
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -244,9 +246,11 @@ class TestSheets:
 
 def test_cells_of_the_ledger_come_back_as_they_were() -> None:
     graph = trace(lambda x: x + 1.0, tg.ones(2))
-    graph.record.title = "t"
-    table = "# t\n\n| # | op |\n|---|---|\n| 1 | a \\| b \\\\ &lt;i> \\\\\\| c |\n\n- sum: 1\n"
-    assert ledger_facts(table, sheets_of(graph))["rows"] == [["1", "a | b \\ <i> \\| c"]]
+    table = (
+        "# t\n\n| op | contracts | keeps | backward |\n|---|---|---|---|\n"
+        "| a \\| b \\\\ &lt;i> \\\\\\| c | - | - | - |\n\n- sum: 1\n"
+    )
+    assert ledger_facts(table, sheets_of(graph))["rows"] == [["a | b \\ <i> \\| c", "-", "-", "-"]]
 
 
 def test_axes_are_told_by_their_size_and_their_role() -> None:
@@ -290,6 +294,25 @@ def test_without_dot_a_notebook_shows_text_and_a_file_says_what_to_install(
     with pytest.raises(LayoutError, match="no-such-program"):
         graph.save(tmp_path / "a.html")
     assert [path.name for path in tmp_path.iterdir()] == ["a.dot"]
+
+
+def test_a_page_speaks_chinese_throughout() -> None:
+    written = set(re.findall(r"\[\[(.*?)\]\]", (SOURCE / "page.html").read_text(encoding="utf-8")))
+    scripts = "\n".join(path.read_text(encoding="utf-8") for path in SOURCE.glob("*.js"))
+    written |= set(re.findall(r'\bsay\(\s*"([^"]+)"', scripts))
+    for pair in re.findall(r'\bsay\([^;{"]*(?:"sum" )?\? "([^"]+)"\s*: "([^"]+)"', scripts):
+        written |= {*pair}
+    written |= {what for _, what in re.findall(r'\n  \["([^"]+)", "([^"]+)"', scripts)} - {""}
+    assert len(written) > 60
+    assert sorted(written - CHINESE.keys()) == []
+    for english, chinese in CHINESE.items():
+        assert sorted(re.findall(r"\{\w+\}", english)) == sorted(re.findall(r"\{\w+\}", chinese))
+    with speaking("zh"):
+        assert re.fullmatch("|".join(naming()), "收缩 D · 保留 B T V")
+        found = graph_of_file(HEAD).html()
+    assert '<html lang="zh">' in found
+    assert ">步骤</button>" in found
+    assert not [text for text in written if f"[[{text}]]" in found]
 
 
 def test_what_the_page_is_made_of_is_in_the_package() -> None:

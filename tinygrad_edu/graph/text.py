@@ -53,6 +53,8 @@ def clean(text: str) -> str:
     >>> clean("a\\x1b[0m\\tb")
     'a\\ufffd[0m b'
     """
+    if text.isprintable():
+        return text
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\t", " ")
     return "".join(c if c == "\n" or _fits_xml(c) else "\ufffd" for c in text)
 

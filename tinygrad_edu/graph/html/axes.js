@@ -1,16 +1,18 @@
 // Names of axes: one that is pointed at lights up wherever it stands, with its size and its meaning.
-import { $, known, make } from "./tools.js";
+import { $, known, make, say } from "./tools.js";
 
 const names = Object.keys(known.axes).sort((a, b) => b.length - a.length);
 const escaped = names.map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
 const WORD = names.length ? new RegExp(`(?<![\\w.])(${escaped.join("|")})(?![\\w.])`, "u") : null;
-const PLACES = /\[[^\]]*\]|\b(?:contract|keep|over) [^·,;=‖]+|^[^=]+ -> .+$/u;
+const SHAPE = /\[[^\]]*\]/;
+const WHOLE = new RegExp(`^(?:${known.naming.join("|")}|[^=]+ -> .+)$`);
 let pinned = null;
 
-// Text as parts of an element, every name of an axis in it one that can light up.
-export function withAxes(text) {
+// Text as parts of an element, every name of an axis in it one that can light up; `all`: it is nothing but names.
+export function withAxes(text, all = false) {
   if (!WORD) return [text];
-  return split(text, PLACES).flatMap(([piece, named]) =>
+  const pieces = all || WHOLE.test(text) ? [[text, true]] : split(text, SHAPE);
+  return pieces.flatMap(([piece, named]) =>
     named
       ? split(piece, WORD).map(([word, axis]) => (axis ? make("span", { "data-axis": word }, word) : word))
       : piece,
@@ -31,7 +33,8 @@ function split(text, pattern) {
 
 function tellOf(name) {
   const { size, meaning } = known.axes[name];
-  return `${name}, length ${size}${meaning ? `: ${meaning}` : ""}`;
+  const told = say("{name}, length {size}", { name, size });
+  return meaning ? `${told}: ${meaning}` : told;
 }
 
 export function lightAxis(name) {

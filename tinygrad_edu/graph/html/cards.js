@@ -1,5 +1,5 @@
 // Cards under the mouse and the keyboard: their wires light up, and the one chosen is told in full at the side.
-import { $, hear, make, makeSvg, tell } from "./tools.js";
+import { $, hear, make, makeSvg, say, tell } from "./tools.js";
 import { show } from "./view.js";
 import { drawing, openSheet, part, sheet } from "./sheets.js";
 import { withAxes } from "./axes.js";
@@ -101,34 +101,35 @@ function details(id) {
         )
       : "";
   const line = (text, attributes = {}) => (text ? make("p", attributes, ...withAxes(text)) : "");
-  const products = card.contracts ? `contract ${card.contracts} · keep ${card.keeps}` : "";
   return [
     make("h2", {}, card.header),
     line([card.words, card.path].filter(Boolean).join(" · "), { class: "soft" }),
     ...(card.lines ?? []).map((text) => line(text, { class: "mono" })),
     line(card.shape, { class: "mono" }),
     line(card.einsum, { class: "mono" }),
-    line(products),
+    line(card.product),
     line(card.source),
     line(card.visible),
     card.cells ? make("p", {}, ...card.cells.map((cell) => make("span", { class: "cell" }, ...withAxes(cell)))) : "",
     make(
       "ol",
-      { class: "rows", "aria-label": "Gradients" },
+      { class: "rows", "aria-label": say("Gradients") },
       ...(card.rows ?? []).map((row, at) =>
         make("li", {}, make("button", { "data-of": id, "data-at": at }, row.formula)),
       ),
     ),
-    card.reads ? line(`Its gradients read ${card.reads.join(", ")}.`, { class: "soft back" }) : "",
+    card.reads
+      ? line(say("Its gradients read {names}.", { names: card.reads.join(", ") }), { class: "soft back" })
+      : "",
     links(
       wires.filter((wire) => wire.head === id),
       "tail",
-      "from",
+      say("from"),
     ),
     links(
       wires.filter((wire) => wire.tail === id),
       "head",
-      "to",
+      say("to"),
     ),
     line(card.code, { class: "code" }),
   ].filter(Boolean);

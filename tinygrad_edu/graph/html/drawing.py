@@ -10,12 +10,21 @@ from dataclasses import dataclass, field
 from tinygrad_edu.graph import style
 from tinygrad_edu.graph.picture import Card, Picture
 from tinygrad_edu.graph.text import clean
+from tinygrad_edu.graph.words import word
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _GEOMETRY = {"x", "y", "d", "points", "width", "height", "cx", "cy", "rx", "ry", "id", "class", "transform", "viewBox"}
 _IN_PIXELS = {"font-size", "stroke-width"}
 _SHOWN = {"text", "tspan", "rect", "polygon", "polyline", "path", "ellipse"}
-_NAMED = re.compile(r"\[([^\]]*)\]|\b(?:contract|keep|over) ([^·,;=‖]+)")  # where the text of a card names axes
+# What on a card is nothing but words and names of axes, and where else it names some.
+_NAMING = (
+    "contract {contracts} · keep {keeps}",
+    "contract {axes}",
+    "sum over {axes}",
+    "over {axes}",
+    "row by row, over {axes}",
+)
+_SHAPE = re.compile(r"\[([^\]]*)\]")
 
 
 @dataclass
@@ -54,6 +63,11 @@ def _css(key: str, value: str) -> str:
     return color(value)
 
 
+def naming() -> list[str]:
+    """Patterns of whole texts that name axes, in the language that is spoken, for Python and for JavaScript."""
+    return [re.sub(r"\{\w+\}", ".+", word(template)) for template in _NAMING]
+
+
 def marked(svg: str, picture: Picture, axes: Collection[str], looks: Looks) -> str:
     """The SVG of a picture as it stands in the page.
 
@@ -64,6 +78,7 @@ def marked(svg: str, picture: Picture, axes: Collection[str], looks: Looks) -> s
     ET.register_namespace("", _SVG[1:-1])
     root = ET.fromstring(svg)
     cards = {card.id: card for card in picture.cards()}
+    whole = re.compile("|".join(naming()))
     for name in ("title", "desc", "style"):
         for parent in root.iter():
             for child in parent.findall(_SVG + name):
@@ -76,7 +91,7 @@ def marked(svg: str, picture: Picture, axes: Collection[str], looks: Looks) -> s
             group[:] = _with_rows(group)
         if "node" in classes:
             for text in [*group.iter(f"{_SVG}text")]:
-                _mark_axes(text, card, axes)
+                _mark_axes(text, card, axes, whole)
         if "wire" in classes:
             for run in group.iter():
                 if run.get("fill") == style.GRADIENT and run.tag != f"{_SVG}polygon":
@@ -110,19 +125,18 @@ def _with_rows(group: ET.Element) -> list[ET.Element]:
     return parts
 
 
-def _mark_axes(text: ET.Element, card: Card | None, axes: Collection[str]) -> None:
+def _mark_axes(text: ET.Element, card: Card | None, axes: Collection[str], whole: re.Pattern[str]) -> None:
     content = text.text or ""
     if len(text) or not content:
         return
     spans: list[tuple[int, int]] = []
-    if card is not None and any(content == run for run, _ in card.einsum):
+    if whole.fullmatch(content) or (card is not None and any(content == run for run, _ in card.einsum)):
         spans = _words(content, 0, axes)
     elif card is not None and card.grid and (head := re.fullmatch(r"(\D+)\d+", content)) and head[1] in card.heads:
         spans = _words(head[1], 0, axes)
     else:
-        for found in _NAMED.finditer(content):
-            at = 1 if found[1] is not None else 2
-            spans += _words(found[at], found.start(at), axes)
+        for found in _SHAPE.finditer(content):
+            spans += _words(found[1], found.start(1), axes)
     if not spans:
         return
     text.text = content[: spans[0][0]]

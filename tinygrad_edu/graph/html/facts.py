@@ -7,10 +7,13 @@ from typing import Any
 
 from tinygrad_edu.graph.axes import Axes
 from tinygrad_edu.graph.einsum import shape_text
+from tinygrad_edu.graph.html.chinese import said
 from tinygrad_edu.graph.html.sheets import Sheet, Sheets
 from tinygrad_edu.graph.picture import Card, Row, Wire
 from tinygrad_edu.graph.record import Record
+from tinygrad_edu.graph.words import say
 
+PRODUCT = "contract {contracts} · keep {keeps}"
 _USUAL = {
     "B": "batch: examples side by side",
     "T": "positions of the sequence",
@@ -52,8 +55,7 @@ def _card(card: Card) -> dict[str, Any]:
         "path": card.path,
         "lines": card.lines,
         "einsum": "".join(text for text, _ in card.einsum),
-        "contracts": card.contracts,
-        "keeps": card.keeps,
+        "product": say(PRODUCT, contracts=card.contracts, keeps=card.keeps) if card.contracts else "",
         "shape": card.shape,
         "source": card.source,
         "visible": card.visible,
@@ -84,11 +86,9 @@ def _step(card: Card, at: int, sheet: Sheet, axes: Axes) -> dict[str, Any]:
         wires = [wire for wire, _ in flowing if wire.tail == card.id]
     else:
         wires = [wire for wire, gradients in flowing if wire.head == card.id and names & {*gradients}]
-    shape = ""
-    if row.kind == "branch" and len(names) == 1 and card.role == "step":
+    shape = wires[0].shapes[0] if wires and len(names) == 1 else ""
+    if not wires and row.kind == "branch" and len(names) == 1 and card.role == "step":
         shape = shape_text(sheet.record.branches[row.after].value, sheet.record, axes)
-    elif wires:
-        shape = wires[0].shapes[0]
     return {"card": card.id, "row": at, "kind": row.kind, "wires": [wire.id for wire in wires], "shape": shape}
 
 
@@ -103,12 +103,14 @@ def axis_facts(record: Record, axes: Axes) -> dict[str, dict[str, str]]:
                 name = axes.names(value.id)[at]
                 sizes.setdefault(name, set()).add(axes.factors.length(axis))
                 whole = axes.factors.text(axis)
-                meaning[name] = called[name] + ("" if whole.isdigit() or whole == name else f" of {whole}")
+                meaning[name] = said(called[name])
+                if not whole.isdigit() and whole != name:
+                    meaning[name] = said("{meaning} of {axis}", meaning=meaning[name], axis=whole)
             for factor in map(axes.factors.find, axis):
                 if factor in axes.factors.name:
                     sizes.setdefault(axes.factors.name[factor], set()).add(axes.factors.size[factor])
     return {
-        name: {"size": " or ".join(map(str, sorted(found))), "meaning": meaning.get(name, _USUAL.get(name, ""))}
+        name: {"size": " or ".join(map(str, sorted(found))), "meaning": meaning.get(name, said(_USUAL.get(name, "")))}
         for name, found in sizes.items()
     }
 
@@ -121,13 +123,18 @@ def ledger_facts(markdown: str, sheets: Sheets) -> dict[str, Any]:
         if line.startswith("|"):
             table.append([_plain(cell) for cell in re.findall(r"((?:\\.|[^|\\])*)\|", line[1:])])
         elif line:
-            below.append(line.removeprefix("- "))
+            below.append(_plain(line.removeprefix("- ").removeprefix("> ")))
     listed = sheets.drawings[sheets.listed]
     cards = {card.id: card for card in listed.picture.cards() if card.role == "step"}
     rows = dict(zip(sheets.steps, table[2:], strict=False))
     drawn = {name: row for name, row in rows.items() if name in cards}
+    columns = [say(name) for name in ("contracts", "keeps", "backward")]
+    *named, back = (table[0].index(name) for name in columns)
     return {
         "head": table[0],
+        "named": named,
+        "back": back,
+        "fail": say("FAIL: {text}", text=""),
         "rows": list(drawn.values()),
         "cards": list(drawn),
         "sheet": sheets.listed,

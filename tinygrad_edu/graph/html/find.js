@@ -1,5 +1,5 @@
 // Finding names, ops and shapes on the drawing, one match after the other.
-import { $, hear } from "./tools.js";
+import { $, hear, say } from "./tools.js";
 import { show } from "./view.js";
 import { drawing } from "./sheets.js";
 
@@ -40,7 +40,11 @@ function search() {
 
 function mark(asked) {
   for (const old of drawing().querySelectorAll(".at")) old.classList.remove("at");
-  $("found").textContent = !asked ? "" : hits.length ? `${at + 1} of ${hits.length}` : "none";
+  $("found").textContent = !asked
+    ? ""
+    : hits.length
+      ? say("{n} of {all}", { n: at + 1, all: hits.length })
+      : say("none");
   $("find-on").disabled = $("find-back").disabled = hits.length < 2;
   if (at < 0) return;
   hits[at].classList.add("at");

@@ -1,5 +1,5 @@
 // Everything that the keyboard does, and the list that says so.
-import { $, make } from "./tools.js";
+import { $, make, say } from "./tools.js";
 import { fit, zoom } from "./view.js";
 import { openSheet } from "./sheets.js";
 import { choose, chooseNext, press } from "./cards.js";
@@ -60,9 +60,12 @@ function pressed(event) {
 export function startKeys() {
   const list = KEYS.filter(([told]) => told).map(([told, what]) => [
     make("dt", {}, ...told.split(" ").flatMap((key) => [make("kbd", {}, key), " "])),
-    make("dd", {}, what),
+    make("dd", {}, say(what)),
   ]);
-  $("keys").append(make("dl", {}, ...list.flat()), make("form", { method: "dialog" }, make("button", {}, "Close")));
+  $("keys").append(
+    make("dl", {}, ...list.flat()),
+    make("form", { method: "dialog" }, make("button", {}, say("Close"))),
+  );
   $("help").addEventListener("click", () => $("keys").showModal());
   document.addEventListener("keydown", pressed);
 }

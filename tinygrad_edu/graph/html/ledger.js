@@ -1,11 +1,11 @@
 // The ledger as a table below the drawing, each row tied to its card.
-import { $, hear, known, make } from "./tools.js";
+import { $, hear, known, make, say } from "./tools.js";
 import { show } from "./view.js";
 import { openSheet, part, sheet } from "./sheets.js";
 import { chosenCard, goTo } from "./cards.js";
 import { withAxes } from "./axes.js";
 
-const { head, rows, below, cards, left, sheet: home } = known.ledger;
+const { head, rows, below, fail, back, named, cards, left, sheet: home } = known.ledger;
 
 // The step's card, on the drawing that is seen if it is there.
 async function follow(id) {
@@ -16,12 +16,15 @@ async function follow(id) {
 const isHere = (id) => sheet().listed && id in sheet().cards;
 
 function table() {
-  const back = head.indexOf("backward");
   const cell = (text, at) =>
-    make("td", { class: at === back ? "back" : undefined }, ...(text === "-" ? [] : withAxes(text)));
+    make(
+      "td",
+      { class: at === back ? "back" : undefined },
+      ...(text === "-" ? [] : withAxes(text, named.includes(at))),
+    );
   const row = (texts, at) => {
     const id = cards[at];
-    const first = make("button", { "aria-label": `Step ${texts[0]}: ${texts[1]}` }, texts[0]);
+    const first = make("button", { "aria-label": say("Step {n}: {op}", { n: texts[0], op: texts[1] }) }, texts[0]);
     return make(
       "tr",
       { "data-card": id, click: () => getSelection().isCollapsed && follow(id) },
@@ -56,11 +59,9 @@ function mark() {
 }
 
 export function startLedger() {
-  const more = left
-    ? [`${left.toLocaleString("en")} more steps are not drawn; the ledger as a file has them all`]
-    : [];
+  const more = left ? [say("{n} more steps are not drawn; the ledger as a file has them all", { n: left })] : [];
   const check = [...more, ...below].map((line) =>
-    make("p", { class: line.includes("FAIL") ? "bad" : undefined }, line),
+    make("p", { class: line.includes(fail) ? "bad" : undefined }, line),
   );
   $("ledger").replaceChildren(make("div", { class: "scroll" }, table()), make("div", { class: "check" }, ...check));
   $("ledger-open").addEventListener("click", () => ledger(!ledgerShown()));

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from tinygrad_edu.graph import style
 from tinygrad_edu.graph.axes import axes_of
-from tinygrad_edu.graph.html.drawing import Looks, color, marked
+from tinygrad_edu.graph.html.chinese import said, table
+from tinygrad_edu.graph.html.drawing import Looks, color, marked, naming
 from tinygrad_edu.graph.html.facts import axis_facts, facts, ledger_facts
 from tinygrad_edu.graph.html.sheets import sheets_of
 from tinygrad_edu.graph.text import clean
+from tinygrad_edu.graph.words import spoken
 
 if TYPE_CHECKING:
     from tinygrad_edu.graph.graph import Graph
@@ -61,11 +63,18 @@ def page(graph: Graph) -> str:
         "axes": named,
         "ledger": ledger_facts(graph.ledger(), sheets),
         "flows": any(sheet["steps"] for sheet in told),
+        "naming": naming(),
+        "words": table(),
     }
     script = _script()
     parts = {
         "title": escape(clean(graph.record.title)),
-        "about": f"{len(sheets.steps):,} steps, {len(graph.record.branches):,} gradient branches",
+        "language": spoken(),
+        "about": said(
+            "{steps} steps, {branches} gradient branches",
+            steps=f"{len(sheets.steps):,}",
+            branches=f"{len(graph.record.branches):,}",
+        ),
         "policy": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         "style": "\n".join([_palette(), _read("style.css"), looks.css()]),
         "tabs": "\n".join(_tab(name, number, number == sheets.first) for name, number in sheets.tabs.items()),
@@ -76,7 +85,8 @@ def page(graph: Graph) -> str:
         "known": _json(known),
         "script": script,
     }
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _read("page.html"))
+    frame = re.sub(r"\[\[(.*?)\]\]", lambda found: escape(said(found[1])), _read("page.html"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], frame)
 
 
 def framed(document: str, title: str) -> str:
@@ -122,7 +132,8 @@ def _panel(number: int, svg: str, told: dict[str, Any], first: bool) -> str:
     opening = f'<section class="sheet" id="sheet-{number}" role="tabpanel" aria-labelledby="tab-{told["tab"]}"'
     if first and len(svg) <= _LARGEST:
         return f'{opening}>{svg}<script type="application/json">{_json(told)}</script></section>'
-    packed = base64.b64encode(zlib.compress(_json({"drawing": svg, "told": told}).encode(), 9)).decode()
+    both = f'{{"drawing":{json.dumps(svg, ensure_ascii=False)},"told":{_json(told)}}}'
+    packed = base64.b64encode(zlib.compress(both.encode(), 9)).decode()
     return f'{opening} hidden data-packed="{packed}"></section>'
 
 

@@ -1,5 +1,5 @@
 // Gradients as questions: every row and label stands behind a box until it is recalled and revealed.
-import { $, hear, known, makeSvg, tell } from "./tools.js";
+import { $, hear, known, makeSvg, say, tell } from "./tools.js";
 import { drawing, part, sheet } from "./sheets.js";
 
 let on = false;
@@ -32,7 +32,9 @@ function coverOf(target) {
     y: box.y,
     width: box.width,
     height: box.height,
-    "aria-label": label ? `Hidden gradient of ${label}. Press Enter to reveal it` : "Hidden name of a gradient",
+    "aria-label": say(label ? "Hidden gradient of {label}. Press Enter to reveal it" : "Hidden name of a gradient", {
+      label,
+    }),
   });
 }
 
@@ -91,7 +93,7 @@ export function startQuiz() {
     const hidden = drawing().querySelectorAll(".row.covered").length;
     const all = sheet().steps.length;
     $("quiz-bar").hidden = !on;
-    $("quiz-count").textContent = `${all - hidden} of ${all} revealed`;
+    $("quiz-count").textContent = say("{n} of {all} revealed", { n: all - hidden, all });
     $("quiz-all").hidden = !drawing().querySelector(".covered");
     document.body.classList.toggle("recalled", !drawing().querySelector(".covered"));
   });

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tinygrad_edu.graph.html.chinese import said
 from tinygrad_edu.graph.levels import MAX_NODES
 from tinygrad_edu.graph.opening import opened
 from tinygrad_edu.graph.picture import Card, Cluster, Picture
 from tinygrad_edu.graph.record import Record
-from tinygrad_edu.graph.words import word
 
 if TYPE_CHECKING:
     from tinygrad_edu.graph.graph import Graph
@@ -55,7 +55,7 @@ def sheets_of(graph: Graph) -> Sheets:
     for level, picture in pictures.items():
         if level != _STEPS and any(shown[level] == shown[other] for other in pictures if other in (level + 1, _STEPS)):
             continue
-        places[level] = sheets.tabs[word(LEVELS[level])] = len(sheets.drawings)
+        places[level] = sheets.tabs[said(LEVELS[level])] = len(sheets.drawings)
         record = opened(graph.record) if level > _STEPS else graph.record
         sheets.drawings.append(Sheet(picture, record, graph.svg(level), len(sheets.drawings)))
     sheets.first = sheets.listed = places[_STEPS]

@@ -1,5 +1,5 @@
 // The backward pass one gradient at a time, in the order in which it ran.
-import { $, hear, make } from "./tools.js";
+import { $, hear, make, say } from "./tools.js";
 import { show } from "./view.js";
 import { drawing, part, sheet } from "./sheets.js";
 import { choose } from "./cards.js";
@@ -26,22 +26,30 @@ function light() {
 
 function describe() {
   const all = steps().length;
-  $("step-count").textContent = at < 0 ? `${all} gradients` : `${at + 1} of ${all}`;
+  $("step-count").textContent = at < 0 ? say("{all} gradients", { all }) : say("{n} of {all}", { n: at + 1, all });
   $("step-bar").style.width = `${all ? (100 * (at + 1)) / all : 0}%`;
   $("step-back").disabled = at < 0;
   $("step-on").disabled = at >= all - 1;
   if (at < 0) {
-    const hint = all
-      ? "Press → to follow the gradients one by one, in the order in which they ran."
-      : "No gradient flows here.";
+    const hint = say(
+      all ? "Press → to follow the gradients one by one, in the order in which they ran." : "No gradient flows here.",
+    );
     $("step").replaceChildren(make("p", { class: "soft" }, hint));
     return;
   }
   const card = sheet().cards[step().card];
   const { formula, note } = card.rows[step().row];
-  const head = make("p", { class: "soft" }, step().kind === "sum" ? "at " : "through ", card.header);
+  const head = make(
+    "p",
+    { class: "soft" },
+    say(step().kind === "sum" ? "at {card}" : "through {card}", { card: card.header }),
+  );
   if (isHidden(row())) {
-    const ask = make("button", { class: "ask", click: () => reveal(row()) }, "Say it first, then reveal it (Space)");
+    const ask = make(
+      "button",
+      { class: "ask", click: () => reveal(row()) },
+      say("Say it first, then reveal it (Space)"),
+    );
     $("step").replaceChildren(make("p", { class: "formula" }, "?"), head, ask);
     return;
   }
@@ -49,7 +57,12 @@ function describe() {
   const parts = [make("p", { class: "formula" }, formula), head];
   if (shape)
     parts.push(
-      make("p", {}, make("span", { class: "soft" }, "shape "), make("span", { class: "mono" }, ...withAxes(shape))),
+      make(
+        "p",
+        {},
+        make("span", { class: "soft" }, `${say("shape")} `),
+        make("span", { class: "mono" }, ...withAxes(shape)),
+      ),
     );
   if (note && !shape.startsWith(note)) parts.push(make("p", {}, ...withAxes(note)));
   $("step").replaceChildren(...parts);

@@ -4,6 +4,11 @@ export const $ = (id) => document.getElementById(id);
 export const known = JSON.parse($("known").textContent);
 export const still = matchMedia("(prefers-reduced-motion: reduce)");
 
+// An English text in the language of the page, with its {gaps} filled.
+export function say(text, values = {}) {
+  return (known.words[text] ?? text).replace(/\{(\w+)\}/g, (gap, name) => values[name] ?? gap);
+}
+
 // An element with attributes (functions become listeners) and content; text is never read as markup.
 export function make(tag, attributes = {}, ...content) {
   const element = document.createElement(tag);
