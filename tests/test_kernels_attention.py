@@ -5,8 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tinygrad_edu as tg
 from tests.arrays import DTYPES, NEAR, agrees, close, numbers
+from tinygrad_edu.buffers import clear, held_bytes
 from tinygrad_edu.kernels import numpy as kernels
+from tinygrad_edu.nn import functional as F
 
 
 def attention_formula(q, k, v, visible, scale):
@@ -65,6 +68,9 @@ def test_attention(queries, keys, is_causal, mask, size, dtype):
     dead = ~np.broadcast_to(visible, (batch, heads, queries, keys)).any(-1)
     assert not out[dead].any()
     assert np.shares_memory(out, out.transpose(0, 2, 1, 3).reshape(batch, queries, heads * 8))
+    alone, nothing = kernels.attention(q, k, v, chosen, is_causal, keep=False)
+    np.testing.assert_array_equal(alone, out)
+    assert nothing is None
     got = kernels.attention_backward(g, q, k, v, saved)
     for d, want in zip(got, attention_gradients(g, q, k, v, visible, 8**-0.5)):
         close(d, want, dtype, 20 * size)
@@ -146,3 +152,14 @@ def test_attention_without_keys_is_zero():
     dq, dk, dv = kernels.attention_backward(q, q, k, k, saved)
     assert not dq.any()
     assert dk.shape == dv.shape == k.shape
+
+
+def test_weights_are_kept_for_a_backward_pass_only():
+    x = tg.tensor(numbers((2, 4, 512, 8), np.float32))
+    clear()
+    with tg.no_grad():
+        F.scaled_dot_product_attention(x, x, x, is_causal=True)
+    assert held_bytes() < 4 << 20
+    y = F.scaled_dot_product_attention(x.requires_grad_(), x, x, is_causal=True)
+    assert held_bytes() > 4 << 20
+    y.sum().backward()

@@ -44,11 +44,11 @@ class ScaledDotProductAttention(Op):
 
     definition = attend
 
-    def forward(query, key, value, visible=None, *, is_causal, scale):
+    def forward(query, key, value, visible=None, *, is_causal, scale, recording=False):
         if visible is not None and len(query.shape) != 4:
             visible = module_of(query).broadcast_to(visible, (*query.shape[:-1], key.shape[-2]))
         four = [x if x is None else _four(x) for x in (query, key, value, visible)]
-        out, saved = kernels.of(query).attention(*four, is_causal, scale)
+        out, saved = kernels.of(query).attention(*four, is_causal, scale, recording)
         return out.reshape((*query.shape[:-1], value.shape[-1])), saved
 
     def gradients(g, need, query, key, value, saved):

@@ -3,7 +3,7 @@
 import functools
 import itertools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -69,13 +69,14 @@ def attention(
     mask: np.ndarray | None = None,
     is_causal: bool = False,
     scale: float | None = None,
-) -> tuple[np.ndarray, Weights]:
+    keep: bool = True,
+) -> tuple[np.ndarray, Any]:
     """O = P·V with P = softmax over the visible keys of scale·Q·Kᵀ.
 
     q [B, H, q, d]; k [B, H, k, d]; v [B, H, k, d']; mask, boolean, broadcast to [B, H, q, k], True where a query may
-    read a key; is_causal: query i reads key j where j ≤ i + k − q (aligned to the end); scale: 1/√d if None. Results:
-    O [B, H, q, d'], laid out as [B, q, H, d'] so that its heads merge without a copy, and `Weights` for the backward
-    pass. A query that may read nothing gets 0.
+    read a key; is_causal: query i reads key j where j ≤ i + k − q (aligned to the end); scale: 1/√d if None; keep:
+    whether there will be a backward pass. Results: O [B, H, q, d'], laid out as [B, q, H, d'] so that its heads merge
+    without a copy, and `Weights` for the backward pass, None without. A query that may read nothing gets 0.
 
     A row's largest score is subtracted only where scores are so large that exp would come near its limits.
     Source: Vaswani et al., "Attention is all you need", 2017, section 3.2.
@@ -89,7 +90,7 @@ def attention(
     scale = 1 / math.sqrt(max(width, 1)) if scale is None else float(scale)
     output = empty((batch, queries, heads, v.shape[3]), dtype).transpose(0, 2, 1, 3)
     blocks = _blocks(queries, keys, is_causal, dtype.itemsize)
-    weights = [empty((batch, heads, j - i, end), dtype) for i, j, end in blocks]
+    weights: list[Any] = [empty((batch, heads, j - i, end), dtype) if keep else None for i, j, end in blocks]
     scaled = empty((batch, heads, width, keys), dtype)
     np.multiply(k.swapaxes(2, 3), scale, out=scaled)
     visible = _visible(mask, (batch, heads, queries, keys), dtype)
@@ -97,7 +98,8 @@ def attention(
     one = ones(keys, dtype)
     for group in _groups(batch, heads, queries * keys * dtype.itemsize):
         for (i, j, end), block, corner in zip(blocks, weights, corners):
-            e, o = block[group], output[group][:, :, i:j]
+            o = output[group][:, :, i:j]
+            e = empty((*o.shape[:3], end), dtype) if block is None else block[group]
             if not e.size:
                 o[...] = 0
                 continue
@@ -109,7 +111,7 @@ def attention(
             np.reciprocal(total, out=total)
             e *= total[..., None]
             np.matmul(e, v[group][:, :, :end], out=o)
-    return output, Weights(weights, output, is_causal, scale)
+    return output, Weights(weights, output, is_causal, scale) if keep else None
 
 
 def _visible(mask, shape, dtype):
