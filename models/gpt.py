@@ -9,6 +9,7 @@ from models.language import LanguageModel
 from models.positions import rotation, sinusoidal
 from models.transformer import ACTIVATIONS, NORMS, Block
 from tinygrad_edu import Tensor, nn
+from tinygrad_edu.generation import Cache
 
 POSITIONS = ("learned", "sinusoidal", "rotary")
 
@@ -81,7 +82,8 @@ class GPT(LanguageModel):
     `model(ids)`: ids [B, T], integers in [0, V) as an array, a list or a Tensor, T <= block_size; logits [B, T, V],
     position t's from the ids up to t. `model(ids, positions, segments)`, for rows that hold several documents, or
     padding: where the ids stand, integers [T] or [B, T], 0 … T − 1 where None; which of them belong together, integers
-    [B, T], as a position reads those of its own number only.
+    [B, T], as a position reads those of its own number only. `model(ids, ..., cache=model.new_cache())` reads the ids
+    as those that follow what the cache holds, and keeps them in it: for generation, under no_grad().
     Raises ValueError for a T over block_size, IndexError for an id outside [0, V).
     Source: Radford et al., "Language models are unsupervised multitask learners", 2019, section 2.3.
 
@@ -127,19 +129,26 @@ class GPT(LanguageModel):
             elif name.endswith("bias"):
                 nn.init.zeros_(p)
 
-    def forward(self, ids: Any, positions: Any = None, segments: Any = None) -> Tensor:
+    def new_cache(self) -> Cache:
+        """An empty cache for `block_size` positions."""
+        return Cache(self.config.layers, self.config.block_size)
+
+    def forward(self, ids: Any, positions: Any = None, segments: Any = None, cache: Cache | None = None) -> Tensor:
         c, ids = self.config, self.ids(ids)  # [B, T]
+        before = 0 if cache is None else cache.length
         T = ids.shape[1]
-        if c.block_size < T:
+        if c.block_size < before + T:
             raise ValueError(
-                f"GPT: {T} ids in a row, but the model is built for block_size {c.block_size} positions; give the "
-                f"last {c.block_size} ids, or build the model with a larger block_size"
+                f"GPT: {before + T} ids in a row, but the model is built for block_size {c.block_size} positions; give "
+                f"the last {c.block_size} ids, or build the model with a larger block_size"
             )
-        positions = tg.arange(T, device=ids.device) if positions is None else self.here(positions)  # [T] or [B, T]
+        places = tg.arange(before, before + T, device=ids.device)
+        positions = places if positions is None else self.here(positions)  # [T] or [B, T]
         visible = turn = None
         if segments is not None:
             s = self.ids(segments)  # [B, T]
-            visible = (s[:, :, None] == s[:, None, :])[:, None]  # [B, 1, T, T]
+            k = s if cache is None else cache.join(s)  # [B, k]
+            visible = (s[:, :, None] == k[:, None, :])[:, None]  # [B, 1, T, k]
         if self.position is not None:
             x = self.token(ids) + self.position(positions)  # [B, T, D]
         elif c.positions == "sinusoidal":
@@ -149,6 +158,6 @@ class GPT(LanguageModel):
             x = self.token(ids)  # [B, T, D]
             turn = rotation(positions, c.width // c.heads, c.rotary_base)  # [T, d/2] or [B, T, d/2], twice
         x = self.dropout(x)  # [B, T, D]
-        for block in self.blocks:
-            x = block(x, visible, causal=True, turn=turn)  # [B, T, D]
+        for block, kept in zip(self.blocks, cache or [None] * c.layers):
+            x = block(x, visible, causal=True, turn=turn, kept=kept)  # [B, T, D]
         return self.head(self.norm(x))  # [B, T, V]

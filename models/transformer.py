@@ -5,6 +5,7 @@ from typing import Any
 
 from models.positions import Rotation, rotate
 from tinygrad_edu import Tensor, nn
+from tinygrad_edu.generation import Layer
 from tinygrad_edu.nn import functional as F
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
@@ -39,7 +40,8 @@ class Attention(nn.Module):
 
     Args of the call: x [B, q, D]; memory [B, k, D] or None; visible, boolean, broadcast to [B, H, q, k], True where
     query q may read key k; causal, whether position q reads none after itself; turn, from `rotation`, for rotary
-    positions in self-attention. Returns [B, q, D]. A query that may read nothing gets 0, never NaN.
+    positions in self-attention; kept, a cache's layer, whose keys and values stand before those of x. Returns
+    [B, q, D]. A query that may read nothing gets 0, never NaN.
     Raises ValueError for a width that is no multiple of heads, or heads that are none of key_heads.
     Source: Vaswani et al., "Attention is all you need", 2017, section 3.2; Ainslie et al., "GQA: training generalized
     multi-query Transformer models", 2023; Henry et al., "Query-key normalization for Transformers", 2020.
@@ -83,12 +85,15 @@ class Attention(nn.Module):
         visible: Tensor | None = None,
         causal: bool = False,
         turn: Rotation | None = None,
+        kept: Layer | None = None,
     ) -> Tensor:
         q, k, v = self.project(x, memory)  # [B, H, q, d], [B, G, k, d], [B, G, k, d] with G heads of keys
         if self.query_norm is not None and self.key_norm is not None:
             q, k = self.query_norm(q), self.key_norm(k)
         if turn is not None:
             q, k = rotate(q, turn), rotate(k, turn)
+        if kept is not None:
+            k, v = kept.extend(k, v)  # [B, G, k, d], k the positions before x and those of x
         dropped = self.dropout.p if self.training else 0.0
         grouped = self.key_heads < self.heads
         o = F.scaled_dot_product_attention(q, k, v, visible, dropped, causal, enable_gqa=grouped)  # [B, H, q, d]
@@ -160,8 +165,8 @@ class Block(nn.Module):
         cross: whether there is a cross-attention.
         options: more of Attention: key_heads, normalised.
 
-    The call takes x [B, T, D] with `visible`, `causal` and `turn` as in Attention, and for the cross-attention memory
-    [B, k, D] with memory_visible, broadcast to [B, H, T, k]; it returns [B, T, D].
+    The call takes x [B, T, D] with `visible`, `causal`, `turn` and `kept` as in Attention, and for the cross-attention
+    memory [B, k, D] with memory_visible, broadcast to [B, H, T, k]; it returns [B, T, D].
     Raises ValueError for a norm of another name; the call raises one for a memory that nothing reads, or none to read.
     Source: Xiong et al., "On layer normalization in the Transformer architecture", 2020; Zhang and Sennrich, "Root mean
     square layer normalization", 2019.
@@ -201,6 +206,7 @@ class Block(nn.Module):
         turn: Rotation | None = None,
         memory: Tensor | None = None,
         memory_visible: Tensor | None = None,
+        kept: Layer | None = None,
     ) -> Tensor:
         if (memory is None) != (self.cross is None):
             raise ValueError(
@@ -208,11 +214,14 @@ class Block(nn.Module):
                 "only there"
             )
         if self.norm_first:
-            x = x + self.attention(self.attention_norm(x), visible=visible, causal=causal, turn=turn)  # [B, T, D]
+            x = x + self.attention(
+                self.attention_norm(x), visible=visible, causal=causal, turn=turn, kept=kept
+            )  # [B, T, D]
             if self.cross is not None and self.cross_norm is not None:
                 x = x + self.cross(self.cross_norm(x), memory, memory_visible)  # [B, T, D]
             return x + self.feed_forward(self.feed_forward_norm(x))  # [B, T, D]
-        x = self.attention_norm(x + self.attention(x, visible=visible, causal=causal, turn=turn))  # [B, T, D]
+        a = self.attention(x, visible=visible, causal=causal, turn=turn, kept=kept)  # [B, T, D]
+        x = self.attention_norm(x + a)
         if self.cross is not None and self.cross_norm is not None:
             x = self.cross_norm(x + self.cross(x, memory, memory_visible))  # [B, T, D]
         return self.feed_forward_norm(x + self.feed_forward(x))  # [B, T, D]

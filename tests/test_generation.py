@@ -10,7 +10,10 @@ from threadpoolctl import ThreadpoolController
 
 import tinygrad_edu as tg
 from tinygrad_edu import nn
-from tinygrad_edu.generation import generate, measuring, probabilities, sample, stream
+from tinygrad_edu.data import CharTokenizer
+from tinygrad_edu.generation import generate, measuring, probabilities, sample, stream, write
+from tinygrad_edu.generation.sampling import penalised
+from tinygrad_edu.generation.text import until
 
 
 def rounded(*args: Any, **kwargs: Any) -> Any:
@@ -302,3 +305,61 @@ class TestThreadsOfProducts:
         for _ in stream(self.watched(8), [1], 2):
             assert blas_threads() == before
         assert self.inside == [[1] * len(before)] * 2
+
+
+@pytest.mark.parametrize(
+    ("min_p", "expected"), [(None, [0.5, 0.3, 0.2]), (0.0, [0.5, 0.3, 0.2]), (0.5, [0.625, 0.375, 0]), (1.0, [1, 0, 0])]
+)
+def test_min_p(min_p: float | None, expected: list[float]) -> None:
+    found = probabilities(np.log([0.5, 0.3, 0.2]), min_p=min_p)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_a_token_in_the_text_becomes_less_likely() -> None:
+    logits = [[2.0, -1.0, 3.0], [2.0, -1.0, 3.0]]
+    found = penalised(logits, [[2, 2], [0, 1]], 2.0, [[True, True], [False, True]])
+    assert found.tolist() == [[2.0, -1.0, 1.5], [2.0, -2.0, 3.0]]
+    model = Toy(lambda ids, _: 3)
+    assert generate(model, [1], 3, temperature=0).tolist() == [1, 3, 3, 3]
+    assert generate(model, [1], 3, temperature=0, repetition_penalty=1e9).tolist() == [1, 3, 3, 3]  # 50 / 1e9 is most
+    with pytest.raises(ValueError, match="repetition_penalty is 0"):
+        generate(model, [1], 3, repetition_penalty=0)
+    with pytest.raises(ValueError, match=r"min_p is 1\.5"):
+        generate(model, [1], 3, min_p=1.5)
+
+
+def test_several_tokens_to_stop_at() -> None:
+    assert generate(Toy(after_last), [1], 9, stop=[5, 3]).tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "stop", "expected"),
+    [
+        (["ab", "cd"], [], "abcd"),
+        (["ab", "cd"], ["bc"], "a"),
+        (["a", "b", "a", "b", "c", "d"], ["abc"], "ab"),
+        (["aab"], ["ab", "aa"], ""),
+        (["ab", "x"], ["abc"], "abx"),
+        (["ab"], ["abc"], "ab"),
+        (["", "a", ""], ["b"], "a"),
+    ],
+)
+def test_text_ends_before_the_first_text_to_stop_at(pieces: list[str], stop: list[str], expected: str) -> None:
+    assert "".join(until(pieces, stop)) == expected
+
+
+def test_text_is_given_out_as_soon_as_it_can_be_no_beginning_of_a_stop() -> None:
+    given = until(iter(["x", "a", "b", "y", "a"]), ["abc"])
+    assert list(given) == ["x", "aby", "a"]
+
+
+def test_a_prompt_is_written_on() -> None:
+    tokenizer = CharTokenizer.of("abcdefg")
+    model = Toy(after_last)
+    assert "".join(write(model, tokenizer, "ab", 4)) == "cdef"
+    assert "".join(write(model, tokenizer, "ab", 9, stop=["fg", "e"])) == "cd"
+    assert "".join(write(model, tokenizer, "", 2)) == "bc"
+    with pytest.raises(ValueError, match="empty text"):
+        write(model, tokenizer, "ab", 4, stop=[""])
+    with pytest.raises(ValueError, match="not among the 7 characters"):
+        write(model, tokenizer, "xyz", 4)

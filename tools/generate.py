@@ -1,12 +1,11 @@
 """Let a trained model write: python -m tools.generate DIR --prompt TEXT [options]."""
 
 import dataclasses
-import itertools
 import sys
 
 from models import MODELS
 from tinygrad_edu.backend import check_device
-from tinygrad_edu.generation import stream
+from tinygrad_edu.generation import write
 from tinygrad_edu.training import load_checkpoint
 from tools.cli import Parser, run, users_mistakes
 
@@ -30,6 +29,15 @@ class GenerateOptions:
     top_p: float = 1.0
     """Draw only from the likeliest tokens that together have this probability. 1: from all."""
 
+    min_p: float = 0.0
+    """Draw only tokens at least so likely, measured by the likeliest. 0: all."""
+
+    repetition_penalty: float = 1.0
+    """Above 1: tokens that the text already holds become less likely."""
+
+    stop: tuple[str, ...] = ()
+    """Texts to stop before, whichever comes first."""
+
     seed: int = 0
     """Start of the random numbers: with the same seed the same text."""
 
@@ -49,21 +57,21 @@ def main(arguments: list[str]) -> int:
         checkpoint = load_checkpoint(found.folder)
         tokenizer = checkpoint.tokenizer
         model = checkpoint.build(MODELS).to(device)
-        prompt = tokenizer.encode(options.prompt).tolist()
-        start = [] if tokenizer.begin is None else [tokenizer.begin]
-        drawn = stream(
+        pieces = write(
             model,
-            [*start, *prompt] or [tokenizer.boundary],
+            tokenizer,
+            options.prompt,
             options.tokens,
+            stop=options.stop,
             temperature=options.temperature,
             top_k=options.top_k,
             top_p=options.top_p,
+            min_p=options.min_p,
+            repetition_penalty=options.repetition_penalty,
             seed=options.seed,
-            vocab_size=len(tokenizer),
-            stop=tokenizer.end,
         )
-    written = itertools.takewhile(lambda i: i != tokenizer.end, drawn)
-    for piece in tokenizer.stream(itertools.chain(prompt, written)):
+    print(options.prompt, end="", flush=True)
+    for piece in pieces:
         print(piece, end="", flush=True)
     print()
     return 0

@@ -12,27 +12,31 @@ def probabilities(
     top_k: int | None = None,
     top_p: float | None = None,
     vocab_size: int | None = None,
+    min_p: float | None = None,
 ) -> np.ndarray:
-    """p = softmax(logits / temperature), then only the top_k likeliest ids, then the fewest that together hold top_p.
+    """p = softmax(logits / temperature), then only the top_k likeliest ids, of these the fewest that together hold
+    top_p, and of these only those with min_p times the probability of the likeliest, or more.
 
     logits [..., V], array-like: unnormalised log-probabilities, not probabilities. -inf rules an id out.
     temperature: below 1 sharpens, above 1 flattens; 0 puts everything on the largest logit (the lowest id among
         equals), inf spreads evenly over the ids not ruled out.
     top_k: how many ids stay, ties cut in favour of the lower id; None or 0 keeps all, as does any number above V.
     top_p: above 0, at most 1; at least the likeliest id stays; None or 1 keeps all.
+    min_p: from 0 to 1; None or 0 keeps all, 1 the likeliest only, with its equals.
     vocab_size: ids from here on are padding of the table and get probability 0; None where V is the true size.
     Returns float64 [..., V], each row sums to 1.
 
     Raises ValueError for a value out of range, for logits that hold NaN or +inf, and for a row with every id ruled out;
     TypeError for a top_k that is no integer.
-    Source: top-p is nucleus sampling, Holtzman et al., "The curious case of neural text degeneration", 2020.
+    Source: top-p is nucleus sampling, Holtzman et al., "The curious case of neural text degeneration", 2020; min-p is
+    from Nguyen et al., "Turning up the heat: min-p sampling for creative and coherent LLM outputs", 2024.
 
     >>> probabilities([1.0, 3.0, 2.0]).round(4).tolist()
     [0.09, 0.6652, 0.2447]
     >>> probabilities([1.0, 3.0, 2.0], top_k=2).round(4).tolist()
     [0.0, 0.7311, 0.2689]
     """
-    k, p = check_sampling(temperature, top_k, top_p)
+    k, p = check_sampling(temperature, top_k, top_p, min_p)
     z = np.array(logits, dtype=np.float64)
     if z.ndim == 0 or z.shape[-1] == 0:
         raise ValueError(f"probabilities: logits of shape {z.shape} hold no vocabulary; their last axis is V")
@@ -63,10 +67,39 @@ def probabilities(
         before = np.cumsum(ranked, axis=-1) - ranked
         ranked[before >= p * ranked.sum(axis=-1, keepdims=True)] = 0.0
         np.put_along_axis(weights, order, ranked, axis=-1)
+    if min_p:
+        weights[weights < min_p * weights.max(axis=-1, keepdims=True)] = 0.0
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
-def check_sampling(temperature: float, top_k: int | None, top_p: float | None) -> tuple[int, float]:
+def penalised(logits: Any, ids: Any, penalty: float, counted: Any = None) -> np.ndarray:
+    """The logits, those of tokens in the text made smaller: above 0 divided by `penalty`, below multiplied by it.
+
+    logits [..., V]. ids [..., T]: the text so far. penalty: above 0; 1 changes nothing, below 1 favours repetition.
+    counted [..., T], boolean: which of the ids belong to the text, all where None.
+    Returns float64 [..., V]. Raises ValueError for a penalty that is not above 0.
+    Source: Keskar et al., "CTRL: a conditional Transformer language model for controllable generation", 2019.
+
+    >>> penalised([2.0, -1.0, 3.0], [0, 1], 2.0).tolist()
+    [1.0, -2.0, 3.0]
+    """
+    if not penalty > 0:
+        raise ValueError(f"repetition_penalty is {penalty}; it must be above 0 (1 changes nothing)")
+    z, ids = np.array(logits, dtype=np.float64), np.asarray(ids)
+    weaker = np.where(z > 0, z / penalty, z * penalty)
+    seen = np.zeros(z.shape, dtype=bool)
+    at = np.nonzero(np.ones(ids.shape, bool) if counted is None else counted)
+    seen[(*at[:-1], ids[at])] = True
+    return np.where(seen, weaker, z)
+
+
+def check_sampling(
+    temperature: float,
+    top_k: int | None,
+    top_p: float | None,
+    min_p: float | None = None,
+    repetition_penalty: float = 1.0,
+) -> tuple[int, float]:
     """top_k and top_p with "off" as 0 and 1; raises what `probabilities` raises for a value out of range."""
     if not temperature >= 0:
         raise ValueError(f"temperature is {temperature}; it must be 0 (always the likeliest token) or more")
@@ -80,6 +113,10 @@ def check_sampling(temperature: float, top_k: int | None, top_p: float | None) -
         raise ValueError(f"top_k is {k}; it must be 1 or more, or 0 for all tokens")
     if top_p is not None and not 0 < top_p <= 1:
         raise ValueError(f"top_p is {top_p}; it must be above 0 and at most 1 (1 keeps all tokens)")
+    if min_p is not None and not 0 <= min_p <= 1:
+        raise ValueError(f"min_p is {min_p}; it must lie from 0 (keeps all tokens) to 1")
+    if not repetition_penalty > 0:
+        raise ValueError(f"repetition_penalty is {repetition_penalty}; it must be above 0 (1 changes nothing)")
     return k, 1.0 if top_p is None else top_p
 
 
