@@ -176,7 +176,10 @@ def grad(
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    allow_unused: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
 ) -> tuple[Any, ...]:
     """d(Σ outputs ⊙ grad_outputs)/d(input) for every input, as a tuple; no `.grad` is touched.
 
@@ -186,7 +189,10 @@ def grad(
         grad_outputs: gradients of the outputs' shapes; None means 1.
         retain_graph: keep what the ops saved, for another pass; defaults to `create_graph`.
         create_graph: record the pass, so that the gradients can be differentiated again.
+        only_inputs: True is all there is: no `.grad` is written.
         allow_unused: give None for an input that no output depends on, instead of an error.
+        is_grads_batched: False is all there is; see `autograd.jacobian`.
+        materialize_grads: give zeros for such an input.
 
     Raises:
         RuntimeError: an output or input needs no gradient, an input was not used, or the graph was freed or changed.
@@ -196,11 +202,15 @@ def grad(
     >>> grad(slope, x)
     (tensor(18.),)
     """
+    if is_grads_batched or not only_inputs:
+        raise ValueError("grad: is_grads_batched must be False and only_inputs True; call grad once for each gradient")
     ys = [outputs] if isinstance(outputs, Variable) else list(outputs)
     xs = [inputs] if isinstance(inputs, Variable) else list(inputs)
     seeds = [grad_outputs] if isinstance(grad_outputs, Variable) or backend.is_array(grad_outputs) else grad_outputs
     found = passes.gradients(ys, xs, seeds, retain_graph, create_graph)
     for i, g in enumerate(found):
-        if g is None and not allow_unused:
+        if g is None and materialize_grads:
+            found[i] = shape.Detach(xs[i]) * 0
+        elif g is None and not allow_unused:
             raise RuntimeError(f"grad: no output depends on input {i}; pass allow_unused=True to get None for it")
     return tuple(found)

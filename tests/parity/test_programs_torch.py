@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import tests.programs as programs
+import tests.programs_later as programs_later
 import tinygrad_edu as tg
 
 
@@ -39,7 +40,7 @@ def trained(package: Any, program: Any, state: Any) -> tuple[Any, list[float], l
     return first, losses, gradients, {n: t.detach().numpy() for n, t in model.state_dict().items()}
 
 
-@pytest.mark.parametrize("program", programs.PROGRAMS, ids=lambda p: p.__name__)
+@pytest.mark.parametrize("program", [*programs.PROGRAMS, *programs_later.PROGRAMS], ids=lambda p: p.__name__)
 def test_a_program_gives_what_it_gives_in_pytorch(program: Any) -> None:
     state, losses, gradients, last = trained(torch, program, None)
     ours_state, ours, our_gradients, our_last = trained(tg, program, state)

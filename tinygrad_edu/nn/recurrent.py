@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tinygrad_edu.creation import zeros
-from tinygrad_edu.functional import cat, stack
+from tinygrad_edu.functional import cat, stack, where
 from tinygrad_edu.nn import functional as F
 from tinygrad_edu.nn.cells import drawn, gru_step, lstm_step, step_of
 from tinygrad_edu.nn.module import Module
+from tinygrad_edu.nn.utils.rnn import PackedSequence, packed_like, unpacked
+from tinygrad_edu.tensor import Tensor
 
 
 class _Recurrent(Module):
@@ -55,8 +58,11 @@ class _Recurrent(Module):
         """(what W_hh multiplies, the state) of one layer and direction, before the first position."""
         return states[at], states[at]
 
-    def _run(self, x: Any, states: Any) -> tuple[Any, list[Any]]:
-        """x [T, B, input_size] -> outputs [T, B, H·directions], the last state of every layer and direction."""
+    def _run(self, x: Any, states: Any, lengths: Any = None) -> tuple[Any, list[Any]]:
+        """x [T, B, input_size] -> outputs [T, B, H·directions], the last state of every layer and direction.
+
+        Where there are `lengths`, an array [B], a state stays as it is at the positions behind the end of its sequence.
+        """
         last: list[Any] = []
         for layer in range(self.num_layers):
             found = []
@@ -64,10 +70,13 @@ class _Recurrent(Module):
                 names = ("weight_ih", "bias_ih", "weight_hh", "bias_hh")
                 w, b, u, c = (getattr(self, f"{n}_l{layer}{way}") if self.bias or n[0] == "w" else None for n in names)
                 h, state = self._first(states, len(last))
-                steps = F.linear(x, w, b).unbind(0)
+                steps = list(enumerate(F.linear(x, w, b).unbind(0)))
                 outputs = []
-                for gates in steps[::-1] if at else steps:
+                for t, gates in steps[::-1] if at else steps:
+                    before = h, state
                     h, state = self.step(gates, F.linear(h, u, c), state)
+                    if lengths is not None and not (lengths > t).all():
+                        h, state = _kept((h, state), before, Tensor((lengths > t)[:, None]))
                     outputs.append(h)
                 last.append(state)
                 found.append(stack(outputs[::-1] if at else outputs))
@@ -106,11 +115,21 @@ class _Recurrent(Module):
 
     def forward(self, input: Any, hx: Any = None) -> Any:
         """input [T, B, input_size] (batch_first: [B, T, input_size]; [T, input_size] for one sequence), first states
-        hx [layers·directions, B, H], zeros where None -> (outputs [T, B, H·directions], last states as hx)."""
-        x, alone = self._enter(input)
-        y, last = self._run(x, self._begin(x, hx, alone))
-        states = stack(last)
-        return self._leave(y, alone), states.squeeze(1) if alone else states
+        hx [layers·directions, B, H], zeros where None -> (outputs [T, B, H·directions], last states as hx).
+
+        A PackedSequence gives packed outputs, and the last state of each sequence where that ends."""
+        x, alone = self._enter(input.data if isinstance(input, PackedSequence) else input)
+        if isinstance(input, PackedSequence):
+            x, lengths = unpacked(input)
+            hx = self._each(hx, lambda part: _ordered(part, input.sorted_indices))
+            y, last = self._run(x, self._each(hx, lambda part: self._begin(x, part, False)), lengths)
+            return packed_like(y, input), self._each(last, lambda part: _ordered(part, input.unsorted_indices))
+        y, last = self._run(x, self._each(hx, lambda part: self._begin(x, part, alone)))
+        return self._leave(y, alone), self._each(last, lambda part: part.squeeze(1) if alone else part)
+
+    def _each(self, states: Any, change: Callable[[Any], Any]) -> Any:
+        """The states [layers·directions, B, H] changed: given, None for zeros, or a list of each layer's last."""
+        return change(stack(states) if isinstance(states, list) else states)
 
     def extra_repr(self) -> str:
         """10, 20, num_layers=2"""
@@ -196,7 +215,8 @@ class GRU(_Recurrent):
 class LSTM(_Recurrent):
     """At every position the formulas of LSTMCell; arguments, shapes and names as of RNN, without `nonlinearity`.
 
-    The state is a pair (h, c). Parameters: weight_ih_lk [4H, width], ...; the rows are those of i, f, g, o in order.
+    The state, given and returned, is a pair (h, c). Parameters: weight_ih_lk [4H, width], ...; the rows are those of
+    i, f, g, o in this order.
 
     >>> import tinygrad_edu as tg
     >>> outputs, (h, c) = LSTM(3, 5, num_layers=2)(tg.zeros(7, 2, 3))
@@ -230,10 +250,20 @@ class LSTM(_Recurrent):
     def _first(self, states: Any, at: int) -> tuple[Any, Any]:
         return states[0][at], (states[0][at], states[1][at])
 
-    def forward(self, input: Any, hx: Any = None) -> Any:
-        """As of RNN, with the pair (h, c) as the state: -> (outputs, (h, c))."""
-        x, alone = self._enter(input)
-        given = (None, None) if hx is None else hx
-        y, last = self._run(x, tuple(self._begin(x, part, alone) for part in given))
-        states = (stack([state[i] for state in last]) for i in (0, 1))
-        return self._leave(y, alone), tuple(s.squeeze(1) if alone else s for s in states)
+    def _each(self, states: Any, change: Callable[[Any], Any]) -> Any:
+        if isinstance(states, list):
+            states = tuple(stack([state[i] for state in states]) for i in (0, 1))
+        h, c = (None, None) if states is None else states
+        return change(h), change(c)
+
+
+def _ordered(states: Any, indices: Any) -> Any:
+    """[layers·directions, B, H] with the sequences in another order."""
+    return states if states is None or indices is None else states.index_select(1, indices)
+
+
+def _kept(new: Any, old: Any, live: Any) -> Any:
+    """The new values where `live`, else the old ones, through tuples."""
+    if isinstance(new, tuple):
+        return tuple(_kept(a, b, live) for a, b in zip(new, old))
+    return where(live, new, old)

@@ -6,10 +6,10 @@ from tinygrad_edu.ops.reduction import kept
 from tinygrad_edu.tape import Op
 
 
-def _picked(x, at, axis, keepdim):
-    """The elements of `x` at indices that keep the axis, and those indices."""
+def picked(x, at, axis, keepdim=True):
+    """(The elements of `x` at indices that keep the axis, those indices), and a copy of the indices for the rule."""
     values = module_of(x).take_along_axis(x, at, axis)
-    return (values, at) if keepdim else (values.squeeze(axis), at.squeeze(axis))
+    return ((values, at) if keepdim else (values.squeeze(axis), at.squeeze(axis))), at.copy()
 
 
 class Max(Op):
@@ -17,14 +17,14 @@ class Max(Op):
 
     outputs = True
     differentiable = (True, False)
+    saves = ("at",)
 
     def forward(x, *, axis, keepdim=False):
-        return _picked(x, x.argmax(axis=axis, keepdims=True), axis, keepdim)
+        return picked(x, x.argmax(axis=axis, keepdims=True), axis, keepdim)
 
-    def dx(g, out, axis, keepdim, x_shape):
+    def dx(g, at, axis, keepdim, x_shape):
         """d{x} = dvalues at the indices, else 0"""
-        d, at = (kept(each, (axis,), keepdim, x_shape) for each in (g[0], out[1]))
-        return ScatterAdd(d, at, axis=axis, shape=x_shape)
+        return ScatterAdd(kept(g[0], (axis,), keepdim, x_shape), at, axis=axis, shape=x_shape)
 
 
 class Min(Op):
@@ -32,14 +32,14 @@ class Min(Op):
 
     outputs = True
     differentiable = (True, False)
+    saves = ("at",)
 
     def forward(x, *, axis, keepdim=False):
-        return _picked(x, x.argmin(axis=axis, keepdims=True), axis, keepdim)
+        return picked(x, x.argmin(axis=axis, keepdims=True), axis, keepdim)
 
-    def dx(g, out, axis, keepdim, x_shape):
+    def dx(g, at, axis, keepdim, x_shape):
         """d{x} = dvalues at the indices, else 0"""
-        d, at = (kept(each, (axis,), keepdim, x_shape) for each in (g[0], out[1]))
-        return ScatterAdd(d, at, axis=axis, shape=x_shape)
+        return ScatterAdd(kept(g[0], (axis,), keepdim, x_shape), at, axis=axis, shape=x_shape)
 
 
 class Argmax(Op):
@@ -61,14 +61,15 @@ class Sort(Op):
 
     outputs = True
     differentiable = (True, False)
+    saves = ("at",)
 
     def forward(x, *, axis, descending=False):
         at = _order(x, axis, descending)
-        return module_of(x).take_along_axis(x, at, axis), at
+        return picked(x, at, axis)
 
-    def dx(g, out, axis, x_shape):
+    def dx(g, at, axis, x_shape):
         """d{x} = dvalues at the indices"""
-        return ScatterAdd(g[0], out[1], axis=axis, shape=x_shape)
+        return ScatterAdd(g[0], at, axis=axis, shape=x_shape)
 
 
 class Topk(Op):
@@ -76,14 +77,15 @@ class Topk(Op):
 
     outputs = True
     differentiable = (True, False)
+    saves = ("at",)
 
     def forward(x, *, k, axis, largest=True):
         at = _order(x, axis, largest)[(*(slice(None),) * axis, slice(0, k))]
-        return module_of(x).take_along_axis(x, at, axis), at
+        return picked(x, at, axis)
 
-    def dx(g, out, axis, x_shape):
+    def dx(g, at, axis, x_shape):
         """d{x} = dvalues at the indices, else 0"""
-        return ScatterAdd(g[0], out[1], axis=axis, shape=x_shape)
+        return ScatterAdd(g[0], at, axis=axis, shape=x_shape)
 
 
 def _order(x, axis, descending):

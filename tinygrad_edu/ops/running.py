@@ -66,13 +66,14 @@ class Cummax(Op):
 
     outputs = True
     differentiable = (True, False)
+    saves = ("at",)
 
     def forward(x, *, axis):
         return _extremes(x, axis, module_of(x).maximum)
 
-    def dx(g, out, axis, x_shape):
+    def dx(g, at, axis, x_shape):
         """d{x} = dvalues added at the indices, else 0"""
-        return ScatterAdd(g[0], out[1], axis=axis, shape=x_shape)
+        return ScatterAdd(g[0], at, axis=axis, shape=x_shape)
 
 
 class Cummin(Op):
@@ -80,19 +81,20 @@ class Cummin(Op):
 
     outputs = True
     differentiable = (True, False)
+    saves = ("at",)
 
     def forward(x, *, axis):
         return _extremes(x, axis, module_of(x).minimum)
 
-    def dx(g, out, axis, x_shape):
+    def dx(g, at, axis, x_shape):
         """d{x} = dvalues added at the indices, else 0"""
-        return ScatterAdd(g[0], out[1], axis=axis, shape=x_shape)
+        return ScatterAdd(g[0], at, axis=axis, shape=x_shape)
 
 
 def _extremes(x, axis, larger):
-    """The running extremes of `x`, and where each stands last."""
+    """(The running extremes of `x`, where each stands last), and a copy of that for the rule."""
     xp = module_of(x)
     values = larger.accumulate(x, axis=axis)
     places = xp.arange(x.shape[axis]).reshape((-1,) + (1,) * (x.ndim - axis - 1))
-    at = xp.where((x == values) | (x != x), places, 0)
-    return values, xp.maximum.accumulate(at, axis=axis)
+    at = xp.maximum.accumulate(xp.where((x == values) | (x != x), places, 0), axis=axis)
+    return (values, at), at.copy()
