@@ -1,6 +1,7 @@
 """The record of a trace, the names and axes in it, and the picture made of it."""
 
 import json
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -268,7 +269,8 @@ class TestPicture:
     def test_a_tied_weight_sums_over_both_uses(self) -> None:
         graph = graph_of("gpt")
         (card,) = [card for card in graph.picture().cards() if card.header == "W_token"]
-        assert [row.formula for row in card.rows] == ["dW_token = dW_token_token + dW_token_logits"]
+        (row,) = card.rows
+        assert re.fullmatch(r"dW_token = dW_token_token \+ dW_token_(head|logits)", row.formula)
 
     def test_one_value_twice_in_one_op(self) -> None:
         graph = trace(lambda x: (x * x).sum(), tg.ones(2, requires_grad=True))

@@ -132,6 +132,7 @@ class Axes:
     of: dict[int, list[Axis]] = field(default_factory=dict)
     roles: dict[tuple[int, int], str] = field(default_factory=dict)
     exact: dict[int, tuple[str | None, ...]] = field(default_factory=dict)
+    settled: dict[int, list[str]] = field(default_factory=dict)  # what `names` found, once all axes are known
     features: set[int] = field(default_factory=set)
     contractions: dict[int, Axis] = field(default_factory=dict)  # by application
     moving: dict[int, int] = field(default_factory=dict)  # applications that average over keys: which input is weights
@@ -142,6 +143,11 @@ class Axes:
 
     def names(self, value: int) -> list[str]:
         """What the axes of a value are called: a name, a role, or the length."""
+        if value not in self.settled:
+            self.settled[value] = self._names(value)
+        return list(self.settled[value])
+
+    def _names(self, value: int) -> list[str]:
         roles = [self.roles.get((value, i)) for i in range(len(self.of[value]))]
         exact = self.exact.get(value) or [None] * len(roles)
         return [

@@ -184,6 +184,10 @@ def _second(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> 
     return _first(f, a, given[1:], shapes)
 
 
+def _each(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
+    return [None if dims is None else list(dims) for dims in given]
+
+
 def _draws(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
     return [[*given[0][:-1], (f.new(shapes[0][-1]),)]]
 
@@ -268,6 +272,7 @@ RULES: dict[str, Rule] = {
     "put_diagonal": _put_diagonal,
     "searchsorted": _second,
     "multinomial": _draws,
+    **dict.fromkeys(("module_inputs", "module_outputs"), _each),
     **dict.fromkeys(("cat", "narrow", "widen", "gather", "scatter_add", "topk"), _along),
     **dict.fromkeys(("pad", "crop", "isin", "scatter_extreme", "set_item"), _first),
     **dict.fromkeys(("sort", "cummax", "cummin"), _first),

@@ -15,7 +15,7 @@ _WORDS = ("causal", "padding", "full")
 def declared_axes(root: Module | None) -> Iterator[Mapping[str, str]]:
     """The `axes` of the modules, by paths from the root, outer modules first."""
     for path, module in root.named_modules() if root is not None else ():
-        axes = getattr(module, "axes", None)
+        axes = _attribute(module, "axes")
         if isinstance(axes, Mapping):
             yield {f"{path}.{name}" if path else name: text for name, text in axes.items()}
 
@@ -27,7 +27,7 @@ def declarations(root: Module | None, called: list[str], visibility: Any, scaled
     """
     found: dict[str, Declared] = {}
     for path, module in root.named_modules() if root is not None else ():
-        said = getattr(module, "visibility", None), getattr(module, "scaled", None)
+        said = _attribute(module, "visibility"), _attribute(module, "scaled")
         _say(found, path, said[0] if isinstance(said[0], str) else None, said[1] if isinstance(said[1], bool) else None)
     known = dict.fromkeys(["", *found, *called])
     for name, given in (("visibility", visibility), ("scaled", scaled)):
@@ -38,6 +38,11 @@ def declarations(root: Module | None, called: list[str], visibility: Any, scaled
             for path in paths:
                 _say(found, path, **{name: what})
     return found
+
+
+def _attribute(module: Module, name: str) -> Any:
+    """What a module or its class has under a name; an absent one is no error, for which a near one would be sought."""
+    return vars(module).get(name, getattr(type(module), name, None))
 
 
 def _say(found: dict[str, Declared], path: str, visibility: str | None = None, scaled: bool | None = None) -> None:

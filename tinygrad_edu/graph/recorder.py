@@ -184,6 +184,7 @@ class Recorder(Called):
         application.order = max([self.order, *(self.orders.get(i, 0) for i in read if i is not None)])
         if application.order:
             self.orders.update((number, application.order) for number in application.outputs)
+        self.versions.update((id(y.array), y._version[0]) for y in outputs)
         if self.backward:
             if self.running:
                 self.running[-1].append(application.id)
