@@ -12,6 +12,7 @@ import pytest
 import tinygrad_edu as tg
 from tests.browser import Browser, find_chromium
 from tests.test_graph_html import HOSTILE, hostile
+from tinygrad_edu import nn
 from tinygrad_edu.graph import trace
 from tinygrad_edu.graph.words import speaking
 from tools.draw import graph_of, graph_of_file
@@ -474,14 +475,21 @@ class TestLook:
         assert page.run("document.querySelector('main').clientHeight") > 300
 
     def test_on_paper_all_of_the_drawing_is_seen(self, page: Browser) -> None:
-        whole = page.run(f"{SVG}.viewBox.baseVal.height")
-        page.key("f", "+", "+")
+        page.key("l", "+", "+")
+        page.send("Emulation.setEmulatedMedia", media="print")
         page.run("dispatchEvent(new Event('beforeprint'))")
-        assert view(page)[3] > view(page)[2] / 5
-        on_paper = view(page)
+        page.settle()
+        paper, drawing = box(page, "rect, polygon"), page.run(f"{SVG}.getBoundingClientRect().toJSON()")
+        assert drawing["top"] <= paper["top"]
+        assert paper["bottom"] <= drawing["bottom"] + 1
+        assert drawing["left"] <= paper["left"]
+        assert paper["right"] <= drawing["right"] + 1
+        assert not page.run("document.querySelector('aside').checkVisibility()")
+        assert page.run("document.querySelector('#ledger table').checkVisibility()")
+        page.send("Emulation.setEmulatedMedia", media="")
         page.run("dispatchEvent(new Event('afterprint'))")
-        assert view(page) != on_paper
-        assert whole > 0
+        page.settle()
+        assert box(page, "rect, polygon")["width"] != paper["width"]
         assert page.send("Page.printToPDF")["data"]
 
 
@@ -501,6 +509,41 @@ class TestFile:
         fills = {part.get("fill") for part in root.iter("{http://www.w3.org/2000/svg}text")}
         assert {"rgb(194, 65, 12)", "rgb(31, 41, 55)"} <= fills
         assert not [part for part in root.iter() if part.tag.endswith("script")]
+
+
+class Twice(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x: Any) -> Any:
+        return self.layer(self.layer(x).relu())
+
+
+def second_order(x: Any) -> Any:
+    (slope,) = tg.grad((x**3).sum(), [x], create_graph=True)
+    return (slope * slope).sum()
+
+
+@pytest.mark.parametrize(
+    ("function", "shape", "flows"),
+    [
+        (lambda x: None, (2,), False),
+        (lambda x: x, (2,), True),
+        (lambda x: x.detach() + 1, (2,), False),
+        (lambda x: x * x, (2,), True),
+        (lambda x: {"a": x + 1, "b": [3 * x, None, 7]}, (2,), True),
+        (Twice(), (2, 3), True),
+        (second_order, (3,), True),
+    ],
+    ids=["nothing", "identity", "no gradient", "square", "several", "module twice", "second order"],
+)
+def test_odd_graphs(browser: Browser, tmp_path: Path, function: Any, shape: tuple[int, ...], flows: bool) -> None:
+    trace(function, tg.ones(*shape, requires_grad=flows)).save(tmp_path / "page.html")
+    browser.open(tmp_path / "page.html")
+    for tab in range(1, browser.run("document.querySelectorAll('[role=tab]').length") + 1):
+        browser.key(str(tab), "ArrowRight", "ArrowDown", "Enter", "q", "r", "q", "l", "f", "End", "Escape", "l")
+    assert browser.errors == []
 
 
 def test_a_page_in_chinese(browser: Browser, tmp_path: Path) -> None:

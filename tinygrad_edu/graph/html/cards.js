@@ -35,6 +35,7 @@ export function choose(id, focus = false) {
 // The card that comes so many places further in the order of the forward pass.
 export function chooseNext(by) {
   const all = cards();
+  if (!all.length) return;
   const here = document.activeElement.dataset?.id ?? chosen;
   const at = all.findIndex((card) => card.dataset.id === here);
   goTo(all[at < 0 ? (by > 0 ? 0 : all.length - 1) : (at + by + all.length) % all.length].dataset.id);
@@ -140,7 +141,7 @@ export function startCards() {
     chosen = null;
     markFolds();
     for (const other of drawing().querySelectorAll(".chosen")) other.classList.remove("chosen");
-    if (!cards().some((card) => card.tabIndex === 0)) cards()[0].tabIndex = 0;
+    if (!cards().some((card) => card.tabIndex === 0)) cards()[0]?.setAttribute("tabindex", 0);
     tell("card");
   });
   hear("card", () => {

@@ -6,6 +6,7 @@ const desk = document.querySelector("main");
 const views = new WeakMap(); // svg -> {whole: [x, y, width, height], x, y, k}: left, top, pixels for one unit
 let svg = null;
 let moving = 0;
+let paper = false; // whether all of the drawing is seen, whatever the view is
 
 const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 const view = () => views.get(svg);
@@ -24,8 +25,9 @@ export function look(at) {
 
 function draw() {
   if (!svg || !desk.clientWidth) return;
-  const { x, y, k } = view();
-  svg.setAttribute("viewBox", `${x} ${y} ${desk.clientWidth / k} ${desk.clientHeight / k}`);
+  const { whole, x, y, k } = view();
+  const seen = paper ? whole : [x, y, desk.clientWidth / k, desk.clientHeight / k];
+  svg.setAttribute("viewBox", seen.join(" "));
 }
 
 // The view of all of it, or, where it would be smaller than `least`, of what stands at its top in that size.
@@ -122,9 +124,8 @@ export function show(first, ...others) {
 
 // For as long as the page is printed, all of the drawing is seen.
 export function printing(on) {
-  if (!svg) return;
-  if (on) svg.setAttribute("viewBox", view().whole.join(" "));
-  else draw();
+  paper = on;
+  draw();
 }
 
 export const whole = () => view().whole;
