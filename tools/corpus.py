@@ -9,7 +9,9 @@ import numpy as np
 from tinygrad_edu.data import (
     END_OF_TEXT,
     KINDS,
+    MASKING,
     DataError,
+    MaskedSource,
     PairSource,
     Source,
     TextSource,
@@ -31,47 +33,68 @@ from tinygrad_edu.training import PAIRS, TrainConfig
 from tools.cli import unknown
 
 
-def load(config: TrainConfig, tokenizer: Tokenizer | None = None) -> tuple[Source, Tokenizer]:
+def load(config: TrainConfig, tokenizer: Tokenizer | None = None, masked: bool = False) -> tuple[Source, Tokenizer]:
     """What the options say to train on, and the tokenizer: the given one, or the one that the options ask for.
 
+    masked: the model fills in masked tokens instead of predicting the next one.
     Raises ValueError for what the options ask wrongly, a text that cannot be used among it.
     """
+    if masked:
+        return _masked(config, tokenizer)
     if config.data and is_token_file(config.data):
         return _prepared(config, tokenizer)
     if config.documents == PAIRS:
-        asked = list(pairs(_lines(config)))
-        if not asked:
-            raise DataError(f"data file {config.data} holds no pair of prompt and answer")
-        made = tokenizer or choose(config.tokenizer, config.vocab_size, (text for pair in asked for text in pair), True)
-        examples = [encode_pair(made, prompt, answer, config.answer_only) for prompt, answer in asked]
-        return PairSource(examples, config.block_size, config.val_fraction), made
-    texts = list(documents(_lines(config), config.documents)) if config.documents else [_text(config)]
-    if not texts:
-        raise DataError(f"data file {config.data} holds no document of kind {config.documents}")
-    made = tokenizer or choose(config.tokenizer, config.vocab_size, texts, bool(config.documents))
+        return _pairs(config, tokenizer)
+    texts = _texts(config)
+    made = tokenizer or choose(config.tokenizer, config.vocab_size, texts, (END_OF_TEXT,) if config.documents else ())
     ids = np.concatenate(list(encode_documents(made, texts)))
     return TextSource(ids, config.block_size, config.val_fraction, made.begin, made.end), made
 
 
-def choose(name: str, vocab_size: int, texts: Iterable[str], ends: bool) -> Tokenizer:
-    """The tokenizer of a kind, made for the texts, or the one in a file; with a begin and an end for documents, or not.
-
-    Raises ValueError for a name that is neither.
-    """
-    if name in KINDS:
-        return make_tokenizer(name, texts, vocab_size, (END_OF_TEXT,) if ends else ())
-    if not Path(name).exists() and not name.endswith(".json"):
-        raise ValueError(f"{unknown('tokenizer', name, KINDS)}; or give a tokenizer.json")
-    return load_tokenizer(name).bounded(ends)
-
-
-def _text(config: TrainConfig) -> str:
-    text = read_text(config.data) if config.data else embedded_corpus()
-    return enclose_lines(text) if config.lines else text
+def _texts(config: TrainConfig) -> list[str]:
+    if not config.documents:
+        text = read_text(config.data) if config.data else embedded_corpus()
+        return [enclose_lines(text) if config.lines else text]
+    texts = list(documents(_lines(config), config.documents))
+    if not texts:
+        raise DataError(f"data file {config.data} holds no document of kind {config.documents}")
+    return texts
 
 
 def _lines(config: TrainConfig) -> Iterator[str]:
     return read_lines(config.data) if config.data else iter(io.StringIO(embedded_corpus(), newline=""))
+
+
+def _pairs(config: TrainConfig, tokenizer: Tokenizer | None) -> tuple[Source, Tokenizer]:
+    asked = list(pairs(_lines(config)))
+    if not asked:
+        raise DataError(f"data file {config.data} holds no pair of prompt and answer")
+    texts = (text for pair in asked for text in pair)
+    made = tokenizer or choose(config.tokenizer, config.vocab_size, texts, (END_OF_TEXT,))
+    examples = [encode_pair(made, prompt, answer, config.answer_only) for prompt, answer in asked]
+    return PairSource(examples, config.block_size, config.val_fraction), made
+
+
+def _masked(config: TrainConfig, tokenizer: Tokenizer | None) -> tuple[Source, Tokenizer]:
+    if config.documents == PAIRS or (config.data and is_token_file(config.data)):
+        raise DataError("a masked language model reads texts; give it a text file, not pairs or prepared tokens")
+    texts = _texts(config)
+    made = tokenizer or choose(config.tokenizer, config.vocab_size, texts, MASKING)
+    ids = np.concatenate([made.encode(text) for text in texts])
+    return MaskedSource(ids, made, config.block_size, config.val_fraction), made
+
+
+def choose(name: str, vocab_size: int, texts: Iterable[str], specials: tuple[str, ...]) -> Tokenizer:
+    """The tokenizer of a kind, made for the texts, with these control tokens, or the one in a file as it is.
+
+    Where no specials are asked for, the text is one stretch, and the one from a file puts nothing around it.
+    Raises ValueError for a name that is neither kind nor file.
+    """
+    if name in KINDS:
+        return make_tokenizer(name, texts, vocab_size, specials)
+    if not Path(name).exists() and not name.endswith(".json"):
+        raise ValueError(f"{unknown('tokenizer', name, KINDS)}; or give a tokenizer.json")
+    return load_tokenizer(name).bounded(bool(specials))
 
 
 def _prepared(config: TrainConfig, tokenizer: Tokenizer | None) -> tuple[Source, Tokenizer]:

@@ -137,7 +137,8 @@ def build(plan: Plan) -> tuple[Trainer, Tokenizer]:
     """The trainer, ready for its next step. Raises ValueError for what the plan asks wrongly; writes nothing."""
     device = check_device(plan.run.device)
     config = plan.training
-    source, tokenizer = corpus.load(config, plan.checkpoint.tokenizer if plan.checkpoint else None)
+    masked = getattr(MODELS[plan.name][0], "masked", False)
+    source, tokenizer = corpus.load(config, plan.checkpoint.tokenizer if plan.checkpoint else None, masked)
     check_threads(config.threads)
     check_memory(plan.model, len(tokenizer), config.batch_size, config.block_size, config.accumulation)
     for name in ("data", "tokenizer"):  # found again when the run is resumed from another folder

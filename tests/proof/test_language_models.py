@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tinygrad_edu.data import Batch, CharTokenizer, consecutive, enclose_lines, read_text
+from tinygrad_edu.data import AnyBatch, Batch, CharTokenizer, TextSource, consecutive, enclose_lines, read_text
 from tinygrad_edu.parallel import Shards
 from tinygrad_edu.training import TrainConfig, read_metrics
 from tools import cli, train
@@ -32,6 +32,8 @@ def trained_twice(*options: str, steps: int | None = None) -> tuple[list[float],
 
     plan = train.understand(["gpt", "--preset", "nano-cpu", "--eval-every", "0", *options])
     trainer, _ = train.build(plan)
+    data = trainer.data
+    assert isinstance(data, TextSource)
     theirs = same_weights(trainer.model, TorchGPT(trainer.model.config))
     ours: list[float] = []
     batches: list[Batch] = []
@@ -47,9 +49,9 @@ def trained_twice(*options: str, steps: int | None = None) -> tuple[list[float],
             if report.step == steps:
                 break
     if steps:  # the short form measures on the beginning of the validation part
-        trainer.validation = trainer.validation[: 64 * 64 + 1]
+        data.validation = data.validation[: 64 * 64 + 1]
     losses = train_with_torch(torch, theirs, batches, plan.training)
-    return ours, losses, trainer.measure(), measure_with_torch(torch, theirs, trainer.validation)
+    return ours, losses, trainer.measure(), measure_with_torch(torch, theirs, data.validation)
 
 
 def train_with_torch(torch: Any, model: Any, batches: list[Batch], config: TrainConfig) -> list[float]:
@@ -85,7 +87,7 @@ def measure_with_torch(torch: Any, model: Any, ids: np.ndarray) -> float:
     return total / count
 
 
-def torch_loss(torch: Any, model: Any, batch: Batch) -> Any:
+def torch_loss(torch: Any, model: Any, batch: AnyBatch) -> Any:
     logits = model(torch.tensor(batch.ids)).flatten(0, 1)
     return torch.nn.functional.cross_entropy(logits, torch.tensor(batch.labels).flatten(), reduction="sum")
 

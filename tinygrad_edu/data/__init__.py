@@ -2,6 +2,7 @@
 
 from tinygrad_edu.data.characters import CharTokenizer
 from tinygrad_edu.data.documents import DOCUMENTS, documents, pairs, pieces, read_lines
+from tinygrad_edu.data.masked import MaskedSource
 from tinygrad_edu.data.masking import Masking
 from tinygrad_edu.data.packing import encode_documents, encode_pair, pack
 from tinygrad_edu.data.sources import PairSource, Source, TextSource
@@ -22,6 +23,7 @@ __all__ = [
     "ByteTokenizer",
     "CharTokenizer",
     "DataError",
+    "MaskedSource",
     "Masking",
     "Packed",
     "PairSource",

@@ -5,9 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tinygrad_edu.data.windows import Batch
-
-_IGNORED = -100
+from tinygrad_edu.data.windows import IGNORED, Batch
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +72,7 @@ class Masking:
                 f"Masking: ids from {tokens.min()} to {tokens.max()} are not all in [0, {self.vocab_size})"
             )
         ordinary = np.setdiff1d(np.arange(self.vocab_size), self.special)
-        labels = np.full_like(tokens, _IGNORED)
+        labels = np.full_like(tokens, IGNORED)
         for row, answers, seed in zip(tokens, labels, seeds, strict=True):
             drawn = np.random.default_rng(seed)
             fate = drawn.random(len(row)) / self.rate if self.rate else np.full(len(row), 1.0)  # below 1: chosen

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -163,16 +164,34 @@ def train_wordpiece(texts: Iterable[str], vocab_size: int, specials: Iterable[st
     )
     made.pre_tokenizer = library.pre_tokenizers.BertPreTokenizer()
     made.decoder = library.decoders.WordPiece(cleanup=False)
+    words: Counter[str] = Counter()
+    for text in texts:
+        clean = made.normalizer.normalize_str(check_text(text, "training a tokenizer"))
+        words.update(word for word, _ in made.pre_tokenizer.pre_tokenize_str(clean))
+    # The library numbers the characters inside words as it meets them, in an order that differs from run to run, and
+    # decides between equally frequent pairs by number. Given as control tokens they have fixed numbers.
+    characters = sorted(set().union(*words))
+    inner = ["##" + character for character in characters]
     trainer = library.trainers.WordPieceTrainer(
-        vocab_size=max(vocab_size - len(names), 1), min_frequency=2, special_tokens=[UNKNOWN], show_progress=False
+        vocab_size=max(vocab_size - len(names), 1),
+        min_frequency=2,
+        special_tokens=[UNKNOWN, *inner],
+        initial_alphabet=characters,
+        show_progress=False,
     )
-    return _trained(made, trainer, texts, names)
+    repeated = (" ".join([word] * count) for word, count in sorted(words.items()))
+    return _trained(made, trainer, repeated, names, within=inner)
 
 
-def _trained(made: "Engine", trainer: Any, texts: Iterable[str], specials: tuple[str, ...]) -> SubwordTokenizer:
+def _trained(
+    made: "Engine", trainer: Any, texts: Iterable[str], specials: tuple[str, ...], within: Iterable[str] = ()
+) -> SubwordTokenizer:
+    """The trained tokenizer; those `within` are control tokens no longer."""
     made.train_from_iterator((check_text(text, "training a tokenizer") for text in texts), trainer)
     made.add_special_tokens(list(specials))
     fields = json.loads(made.to_str())
+    ordinary = set(within) - set(specials)
+    fields["added_tokens"] = [token for token in fields["added_tokens"] if token["content"] not in ordinary]
     numbers = {token["content"]: int(token["id"]) for token in fields["added_tokens"]}
     begin, end = ends_among(numbers)
     if begin is not None and end is not None:

@@ -1,0 +1,71 @@
+"""Turn texts of any size into a file of tokens to train on: python -m tools.prepare FILE... --out FILE [options]."""
+
+import dataclasses
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from tinygrad_edu.data import DOCUMENTS, END_OF_TEXT, documents, encode_documents, pieces, read_lines, write_tokens
+from tools.cli import Parser, UserError, run, users_mistakes
+from tools.corpus import choose
+
+_FILES = "files"
+
+
+@dataclasses.dataclass(frozen=True)
+class PrepareOptions:
+    """How to read the texts and where to write the tokens."""
+
+    out: str = ""
+    """The file to write; one that is there is replaced when the new one is whole."""
+
+    tokenizer: str = "char"
+    """char, byte, bpe, wordpiece, or a tokenizer.json: a run's or Hugging Face's."""
+
+    vocab_size: int = 1000
+    """Tokens that bpe and wordpiece learn from the texts."""
+
+    documents: str = ""
+    """The texts are documents that see nothing of each other: lines, paragraphs (parted by blank lines), jsonl (a JSON
+    object a line, the text in its field "text"), or files (each file is one). Without: one stretch of text."""
+
+
+def main(arguments: list[str]) -> int:
+    """Write the token file and say what is in it; the texts are read twice where the tokenizer is made from them."""
+    with users_mistakes():
+        parser = Parser("prepare", "Turn texts of any size into a file of tokens to train on.")
+        parser.add_argument("texts", metavar="FILE", nargs="+", help="a UTF-8 text; several are read one after another")
+        parser.add_options(PrepareOptions(), "options")
+        found = parser.parse(arguments)
+        options = PrepareOptions(**vars(found.options))
+        if not options.out:
+            raise UserError("name the file to write: --out FILE")
+        if options.documents not in ("", *DOCUMENTS, _FILES):
+            known = ", ".join((*DOCUMENTS, _FILES))
+            raise UserError(f"documents is {options.documents!r}; it must be one of {known}, or empty")
+        for path in found.texts:
+            if Path(path).resolve() == Path(options.out).resolve():
+                raise UserError(f"--out names {path}, a text to read; name another file")
+        specials = (END_OF_TEXT,) if options.documents else ()
+        texts = _texts(found.texts, options.documents)
+        tokenizer = choose(options.tokenizer, options.vocab_size, texts, specials)
+        parts = encode_documents(tokenizer, _texts(found.texts, options.documents))
+        count = write_tokens(options.out, tokenizer, parts)
+    size = Path(options.out).stat().st_size
+    print(f"{options.out}: {count:,} tokens of {len(tokenizer):,} kinds, {size:,} bytes")
+    print(f"train on it: python -m tools.train gpt --data {options.out}")
+    return 0
+
+
+def _texts(paths: list[str], kind: str) -> Iterator[str]:
+    """The documents in the files, or the files in pieces."""
+    for path in paths:
+        lines = read_lines(path)
+        if kind == _FILES:
+            yield "".join(lines)
+        else:
+            yield from documents(lines, kind) if kind else pieces(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(run("prepare", main))
