@@ -53,7 +53,7 @@ def test_memory_that_is_held_in_any_way_is_not_handed_out(hold):
     place = a.ctypes.data
     held = hold(a)
     del a
-    others = [empty(SHAPE, np.float32) for _ in range(5)]
+    others = [empty(shape, np.float32) for shape in (SHAPE, SHAPE, SHAPE, (48, 128), (33, 128))]
     assert place not in {other.ctypes.data for other in others}
     del held
 
@@ -187,6 +187,25 @@ def test_many_held_arrays_of_one_size_stay_cheap_to_serve():
     for _ in range(3000):
         empty((4096,), np.float32)
     assert buffers.held_bytes() - before <= 16 * 16384
+
+
+@pools
+@pytest.mark.parametrize(("length", "serves"), [(65536, True), (50000, True), (30000, True), (20000, False)])
+def test_a_larger_piece_serves_before_a_new_one_is_made(length, serves):
+    large = empty((65536,), np.float32)
+    before = buffers.held_bytes()
+    where = large.ctypes.data
+    other = empty((length,), np.float32)
+    assert other.ctypes.data != where
+    grown = buffers.held_bytes()
+    assert grown > before
+    del large
+    another = empty((length,), np.float32)
+    assert (another.ctypes.data == where) is serves
+    assert (buffers.held_bytes() == grown) is serves
+    another.fill(1)
+    other.fill(2)
+    assert (another == 1).all()
 
 
 @pools

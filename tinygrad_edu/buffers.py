@@ -3,7 +3,8 @@
 A fresh large array costs page faults on its first touch, often more than the arithmetic on it. So each thread keeps
 the memory that it handed out. A piece of memory is free when its reference count says that only the pool refers to it;
 every array on it, and every view of such an array, holds a reference, so nothing that anybody can still see is reused,
-and nobody has to give anything back.
+and nobody has to give anything back. Where no piece of the right size is free, a larger one serves: what the forward
+pass kept for the backward pass is where gradients go.
 
 Limits. Arrays under `SMALL` bytes come from `np.empty`. A thread keeps at most `KEEP` bytes, or one and a half times
 what it lately used if that is more: beyond it, pieces not used since the last sweep are dropped, and `PERIOD` calls
@@ -24,6 +25,7 @@ SMALL = 16 << 10
 KEEP = 64 << 20
 PERIOD = 20_000
 PROBES = 64
+WASTE = 2.5  # how many times as large as needed a free piece may be that serves before a new one is made
 LINE = 64
 
 
@@ -83,12 +85,15 @@ class _Piece:
 
 
 class _Bin:
-    """The pieces of one size, and where to look first."""
+    """The pieces of one size, where to look first, and the sizes that serve where none of them is free."""
 
-    __slots__ = ("pieces", "size", "start")
+    __slots__ = ("pieces", "size", "sizes", "start")
 
     def __init__(self, size):
         self.size, self.pieces, self.start = size, [], 0
+        self.sizes = [size]
+        while self.sizes[-1] < WASTE * size:
+            self.sizes.append(self.sizes[-1] + (1 << (self.sizes[-1].bit_length() - 3)))
 
 
 class _Pool:
@@ -123,18 +128,22 @@ class _Pool:
         self.calls += 1
         if self.calls > PERIOD:
             self.sweep(free)
-        pieces, i = bin.pieces, bin.start
-        count = len(pieces)
-        for _ in range(count if count < PROBES else PROBES):
-            if i >= count:
-                i = 0
-            piece = pieces[i]
-            memory = piece.memory
-            if sys.getrefcount(memory) == free:
-                bin.start, piece.period = i, self.period
-                return np.ndarray(shape, dtype, memory, piece.offset)
-            i += 1
-        bin.start = i
+        for size in bin.sizes:
+            source = bin if size == bin.size else self.bins.get(size)
+            if source is None:
+                continue
+            pieces, i = source.pieces, source.start
+            count = len(pieces)
+            for _ in range(count if count < PROBES else PROBES):
+                if i >= count:
+                    i = 0
+                piece = pieces[i]
+                memory = piece.memory
+                if sys.getrefcount(memory) == free:
+                    source.start, piece.period = i, self.period
+                    return np.ndarray(shape, dtype, memory, piece.offset)
+                i += 1
+            source.start = i
         piece = _Piece(bin.size, self.period)
         array = np.ndarray(shape, dtype, piece.memory, piece.offset)
         bin.pieces.append(piece)
