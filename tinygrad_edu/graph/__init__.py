@@ -3,5 +3,6 @@
 from tinygrad_edu.graph.engine import LayoutError
 from tinygrad_edu.graph.graph import Graph
 from tinygrad_edu.graph.trace import trace
+from tinygrad_edu.graph.words import speaking
 
-__all__ = ["Graph", "LayoutError", "trace"]
+__all__ = ["Graph", "LayoutError", "speaking", "trace"]

@@ -6,6 +6,7 @@ from tinygrad_edu.graph.axes import Axes
 from tinygrad_edu.graph.products import Product, letters_of, product_of
 from tinygrad_edu.graph.record import Record
 from tinygrad_edu.graph.steps import Step, Use
+from tinygrad_edu.graph.words import say, word
 
 Run = tuple[str, str]  # (text, tone)
 
@@ -14,7 +15,7 @@ def shape_text(value: int, record: Record, axes: Axes, brief: bool = False) -> s
     """The axes of a value, by name where any has one, and their lengths: "[B q d] 2×5×4"; `brief`: one of the two."""
     lengths = [str(n) for n in record.values[value].shape]
     if not lengths:
-        return "a number"
+        return say("a number")
     names = axes.names(value) if value in axes.of else lengths
     if names == lengths:
         return "×".join(lengths)
@@ -54,7 +55,7 @@ def product_formula(step: Step, record: Record, axes: Axes, at: int | None = Non
     """The formula of a step's op, or that of the gradient of input `at`; an einsum's names what it sums over."""
     main = step.main
     if main.op != "einsum":
-        return main.formula
+        return word(main.formula.partition(";")[0].rstrip("."))
     terms, result = letters_of(main)
     called = dict(zip(result, axes.names(step.out), strict=True))
     for number, term in zip(main.inputs, terms, strict=True):
@@ -70,7 +71,7 @@ def product_formula(step: Step, record: Record, axes: Axes, at: int | None = Non
     over = [called[c] for c in dict.fromkeys("".join(terms)) if c not in kept]
     paired = any(c in second for i, first in enumerate(terms) for second in terms[i + 1 :] for c in first)
     text = (" ⊙ " if paired and not over else "·").join(others)
-    return f"{head} = Σ {text} over {' '.join(over)}" if over else f"{head} = {text}"
+    return f"{head} = " + (say("Σ {factors} over {axes}", factors=text, axes=" ".join(over)) if over else text)
 
 
 def _tone(name: str, axes: Axes) -> str:
@@ -92,7 +93,8 @@ def summed(step: Step, use: Use, record: Record, axes: Axes) -> str:
         words = [names[place[1]] for place in out if not any(_alike(axes, place, other) for other in mine)]
     if not words:
         return ""
-    return f"{'contract' if used is not None and not learned else 'sum over'} {' '.join(words)}"
+    text = "contract {axes}" if used is not None and not learned else "sum over {axes}"
+    return say(text, axes=" ".join(words))
 
 
 def lacks(step: Step, at: int, used: Product, axes: Axes) -> list[str]:

@@ -126,6 +126,7 @@ def shifted(text: str, shift: str) -> str:
     """
     words = _outside(text).split()
     wordy = any(word.endswith((",", ":")) or word in ("with", "where", "over", "at") for word in words)
+    wordy |= any("\u4e00" <= c <= "\u9fff" for c in _outside(text))
     return (f"({text})" if wordy else text) + shift
 
 

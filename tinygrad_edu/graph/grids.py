@@ -108,7 +108,7 @@ def _pattern(visible: np.ndarray) -> str:
     if (visible == visible[:, :1]).all():
         return "padding: the same keys for every query"
     if (visible == (causal & visible[:, -1:])).all():
-        return f"causal and padding: k ≤ q{ends}, and the same keys for every query"
+        return f"causal and padding: k ≤ q{ends}, the same keys for every query"
     if queries == keys and (visible == causal.T).all():
         return "transposed: k ≥ q"
     return ""

@@ -47,6 +47,12 @@ def verdict(step: Step, record: Record, axes: Axes) -> str:
     return failed("declared {said}, but {found}", said=say(_SAID[said]), found=text)
 
 
+def pattern_text(pattern: str) -> str:
+    """What all of a mask has in common, such as "causal: k ≤ q", in the language that is spoken."""
+    name, _, rules = pattern.partition(": ")
+    return say("{name}: {rules}", name=say(name), rules=", ".join(say(rule) for rule in rules.split(", ")))
+
+
 def failed(text: str, /, **values: object) -> str:
     """A line of a check that is not passed."""
     return say("FAIL: {text}", text=say(text, **values))
@@ -56,7 +62,7 @@ def _seen(hidden: Shown) -> str:
     """What a mask leaves to be seen."""
     queries, keys = hidden.total
     seen = say("{seen} of {all} visible", seen=queries * keys - hidden.marked, all=queries * keys)
-    text = f"{say(hidden.pattern)}, {seen}" if hidden.pattern else seen
+    text = f"{pattern_text(hidden.pattern)}, {seen}" if hidden.pattern else seen
     return text if hidden.alike else say("{text} in the first of several, which differ", text=text)
 
 

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from tinygrad_edu.graph.chinese import CHINESE
+from tinygrad_edu.graph.chinese_formulas import FORMULAS
 
-_TABLES: dict[str, dict[str, str]] = {"en": {}, "zh": CHINESE}
+_TABLES: dict[str, dict[str, str]] = {"en": {}, "zh": CHINESE | FORMULAS}
 LANGUAGES = tuple(_TABLES)
 _spoken = ContextVar("spoken", default="en")
 
