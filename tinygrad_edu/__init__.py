@@ -18,13 +18,14 @@ from tinygrad_edu.compat import (
     use_deterministic_algorithms,
 )
 from tinygrad_edu.creation import (
-    arange, as_tensor, bernoulli, empty, empty_like, eye, from_numpy, full, full_like, linspace, multinomial,
-    normal, ones, ones_like, rand, rand_like, randint, randn, randn_like, randperm, tensor, tril_indices,
+    arange, as_tensor, bernoulli, empty, empty_like, eye, from_numpy, full, full_like, linspace, logspace, multinomial,
+    normal, ones, ones_like, rand, rand_like, randint, randint_like, randn, randn_like, randperm, tensor, tril_indices,
     triu_indices, zeros, zeros_like,
 )
 from tinygrad_edu.functional import (
     atleast_1d, block_diag, broadcast_tensors, cartesian_prod, cat, column_stack, concat, concatenate, grad, hstack,
-    is_tensor, meshgrid, split, stack, std_mean, var_mean, vstack, where,
+    is_tensor, meshgrid, promote_types, result_type, split, split_with_sizes, stack, std_mean,
+    tensor_split, var_mean, vstack, where,
 )
 # isort: on
 # fmt: on
@@ -32,7 +33,7 @@ from tinygrad_edu.methods.products import cdist, einsum, matmul, outer, tensordo
 from tinygrad_edu.methods.searches import bucketize, isin, searchsorted
 from tinygrad_edu.mirrored import *  # noqa: F403
 from tinygrad_edu.modes import definitions, enable_grad, is_grad_enabled, no_grad
-from tinygrad_edu.random import Generator, manual_seed
+from tinygrad_edu.random import Generator, get_rng_state, initial_seed, manual_seed, set_rng_state
 from tinygrad_edu.tensor import Tensor
 
 # Dtypes and numbers under PyTorch's names; inside the package, Python's own are meant.
@@ -48,13 +49,14 @@ __all__ = [  # noqa: RUF022
     "bernoulli", "block_diag", "bool", "broadcast_tensors", "bucketize", "cartesian_prod", "cat", "cdist",
     "column_stack", "compile", "concat", "concatenate", "cuda", "definitions", "device", "double", "dtype", "e",
     "einsum", "empty", "empty_like", "enable_grad", "eye", "finfo", "float", "float16", "float32", "float64",
-    "from_numpy", "full", "full_like", "get_default_dtype", "grad", "half", "hstack", "iinfo", "inf",
-    "inference_mode", "int", "int16", "int32", "int64", "int8", "is_grad_enabled", "is_tensor", "isin", "linspace",
-    "long", "manual_seed", "matmul", "meshgrid", "multinomial", "nan", "no_grad", "normal", "ones", "ones_like",
-    "outer", "pi", "rand", "rand_like", "randint", "randn", "randn_like", "random", "randperm", "searchsorted",
-    "set_default_dtype", "set_float32_matmul_precision", "set_grad_enabled", "short", "split", "stack", "std_mean",
-    "tensor", "tensordot", "tril_indices", "triu_indices", "uint8", "use_deterministic_algorithms", "var_mean",
-    "vstack", "where", "zeros", "zeros_like",
+    "from_numpy", "full", "full_like", "get_default_dtype", "get_rng_state", "grad", "half", "hstack", "iinfo",
+    "inf", "inference_mode", "initial_seed", "int", "int16", "int32", "int64", "int8", "is_grad_enabled",
+    "is_tensor", "isin", "linspace", "logspace", "long", "manual_seed", "matmul", "meshgrid", "multinomial", "nan",
+    "no_grad", "normal", "ones", "ones_like", "outer", "pi", "promote_types", "rand", "rand_like", "randint",
+    "randint_like", "randn", "randn_like", "random", "randperm", "result_type", "searchsorted", "set_default_dtype",
+    "set_float32_matmul_precision", "set_grad_enabled", "set_rng_state", "short", "split", "split_with_sizes",
+    "stack", "std_mean", "tensor", "tensor_split", "tensordot", "tril_indices", "triu_indices", "uint8",
+    "use_deterministic_algorithms", "var_mean", "vstack", "where", "zeros", "zeros_like",
 ]
 # fmt: on
 __all__ += _mirrored.__all__
@@ -90,12 +92,30 @@ _INSTEAD = {
     "get_num_threads": "threadpoolctl.threadpool_info() tells it",
     "set_printoptions": "numpy.set_printoptions holds for tensors, too",
     "strided": "every tensor is strided",
+    "seed": "use manual_seed(number)",
+    "set_default_device": "give device= where tensors are made, or model.to(device)",
+    "set_default_tensor_type": "use set_default_dtype",
+    "complex": "tensors hold no complex numbers; keep the real and the imaginary part as two tensors",
+    "is_complex": "tensors hold no complex numbers: it is False for all",
+    "special": "its functions are here under their own names: erf, erfc, expm1, log1p, xlogy, logsumexp, softmax",
+    "sparse_coo_tensor": "tensors are dense; use gather and scatter_add",
+    "histc": "use bucketize and bincount",
+    "unique_consecutive": "compare neighbours (x[1:] != x[:-1]) and use cumsum and bincount",
+    "relu_": "x.relu_() changes in place; relu(x) does not",
+    "hub": "there are no downloads",
     "contiguous_format": "x.contiguous() needs no argument",
 }
+
+
+_OF_FUNCTIONAL = [  # what PyTorch has here as well as in nn.functional
+    "celu", "cosine_similarity", "dropout", "embedding", "layer_norm", "pairwise_distance", "prelu", "rms_norm", "selu",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> _Any:
     """`tinygrad_edu.nn` and its like are imported when they are first asked for."""
     if name in _PACKAGES:
         return _importlib.import_module(f"tinygrad_edu.{name}")
+    if name in _OF_FUNCTIONAL:
+        return getattr(_importlib.import_module("tinygrad_edu.nn.functional"), name)
     raise _missing("tinygrad_edu", name, [*__all__, *_PACKAGES], _INSTEAD)

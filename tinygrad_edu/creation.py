@@ -135,6 +135,13 @@ def linspace(start: float, end: float, steps: int, dtype: Any = None, device: st
     return _made(backend.module_on(device).linspace(start, end, steps), dtype, device, False)
 
 
+def logspace(
+    start: float, end: float, steps: int, base: float = 10.0, dtype: Any = None, device: str | None = None
+) -> Tensor:
+    """`steps` powers of `base` with exponents from `start` to `end`, both included, at equal distances."""
+    return _made(backend.module_on(device).logspace(start, end, steps, base=base), dtype, device, False)
+
+
 def _triangle(lower: bool, row: int, col: int, offset: int, device: str | None) -> Tensor:
     inside = np.tri(row, col, offset if lower else offset - 1, dtype=bool)
     return _made(np.stack(np.nonzero(inside if lower else ~inside)), None, device, False)
@@ -210,6 +217,14 @@ def randint(
     return _drawn(lambda r: r.integers(low, high, integers((size,))), generator, dtype, device)
 
 
+def randint_like(
+    input: Tensor, *bounds: int, generator: random.Generator | None = None, dtype: Any = None, device: Any = None
+) -> Tensor:
+    """randint_like(x, low, high) or randint_like(x, high): integers in the form of `input`, beside it."""
+    made = randint(*bounds, input.shape, generator=generator, device=device or input.device)
+    return made.to(dtype or input.dtype)
+
+
 def randperm(n: int, generator: random.Generator | None = None, dtype: Any = None, device: str | None = None) -> Tensor:
     """0 to n − 1 in random order."""
     return _drawn(lambda r: r.permutation(n), generator, dtype, device)
@@ -262,13 +277,14 @@ def rand_like(
     )
 
 
-def bernoulli(input: Tensor, generator: random.Generator | None = None) -> Tensor:
-    """1 with the probability that each element of `input` is, else 0, in its shape and dtype; no gradient.
+def bernoulli(input: Tensor, p: float | None = None, *, generator: random.Generator | None = None) -> Tensor:
+    """1 with the probability that each element of `input` is, or `p`, and else 0; in its shape and dtype, no gradient.
 
     Raises ValueError for what is no probability.
     """
-    p = input.array
-    if not ((p >= 0) & (p <= 1)).all().item():
+    input = input if p is None else full_like(input, p)
+    chances = input.array
+    if not ((chances >= 0) & (chances <= 1)).all().item():
         raise ValueError("bernoulli: every element must be a probability from 0 to 1")
     return (rand_like(input, generator) < input.detach()).to(input.dtype)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -103,6 +104,41 @@ def cartesian_prod(*tensors: Any) -> Tensor:
 def split(tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Pieces along `dim`: each of the size given, the last shorter, or of the lengths given."""
     return _tensor(tensor).split(split_size_or_sections, dim)
+
+
+def split_with_sizes(input: Any, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Pieces of the lengths given along `dim`."""
+    return _tensor(input).split(list(split_sizes), dim)
+
+
+def tensor_split(input: Any, indices_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """So many pieces along `dim` as nearly equal as can be, the first ones longer, or those that begin at the indices.
+
+    >>> [part.tolist() for part in tensor_split(Tensor([1, 2, 3]), 2)]
+    [[1, 2], [3]]
+    """
+    x = _tensor(input)
+    n = x.shape[axis_of(x, dim, "tensor_split")]
+    if isinstance(indices_or_sections, int):
+        each, more = divmod(n, indices_or_sections)
+        return x.split([each + (i < more) for i in range(indices_or_sections)], dim)
+    ends = [0, *(min(max(int(i) + n if i < 0 else int(i), 0), n) for i in indices_or_sections), n]
+    return tuple(x.narrow(dim, a, max(b - a, 0)) for a, b in itertools.pairwise(ends))
+
+
+def promote_types(type1: Any, type2: Any) -> Any:
+    """The dtype that holds what both hold, by PyTorch's rule: floating beats integer beats boolean."""
+    return result_type(Tensor([0], dtype=type1), Tensor([0], dtype=type2))
+
+
+def result_type(tensor1: Any, tensor2: Any) -> Any:
+    """The dtype of tensor1 + tensor2.
+
+    >>> str(result_type(Tensor([1]), 2.5))
+    'float32'
+    """
+    given = [x.array if isinstance(x, Variable) else x for x in (tensor1, tensor2)]
+    return backend.promoted(given, [isinstance(x, Variable) for x in (tensor1, tensor2)])[0].dtype
 
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:

@@ -70,6 +70,21 @@ def manual_seed(seed: int) -> Generator:
     return default_generator.manual_seed(seed)
 
 
+def initial_seed() -> int:
+    """The seed that the default stream began with."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> dict[str, int]:
+    """The state of the default stream; unlike PyTorch's it is two numbers, {"seed", "count"}, and no tensor."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: dict[str, int]) -> None:
+    """Let the default stream go on from what `get_rng_state` returned."""
+    default_generator.set_state(new_state)
+
+
 def current() -> Generator:
     """The stream that draws without a generator of their own come from in this thread."""
     return thread.mode.generator or default_generator

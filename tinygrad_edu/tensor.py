@@ -160,7 +160,13 @@ class Tensor(Named, Products, Reductions, Orders, Shapes, Picks, Searches, Conve
         self.requires_grad = requires_grad
         return self
 
-    def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False) -> None:
+    def backward(
+        self,
+        gradient: Any = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Any = None,
+    ) -> None:
         """Add d(self)/d(leaf), weighted by `gradient`, to `.grad` of every leaf that needs it.
 
         Args:
@@ -168,13 +174,20 @@ class Tensor(Named, Products, Reductions, Orders, Shapes, Picks, Searches, Conve
             retain_graph: keep what the ops saved, so that the graph can be walked again; defaults to `create_graph`.
             create_graph: record the pass itself, so that the gradients can be differentiated. `.grad` then holds the
                 graph and the graph holds the leaf, a cycle that only Python's collector frees; `grad()` has none.
+            inputs: the tensors whose `.grad` is to be filled, instead of all leaves.
 
         Raises:
             RuntimeError: nothing here needs a gradient, an earlier pass freed the graph, or a saved value was
                 changed in place. Then no `.grad` has changed.
             ValueError, TypeError: `gradient` has another shape or dtype.
         """
-        passes.backward(self, gradient, retain_graph, create_graph)
+        if inputs is None:
+            passes.backward(self, gradient, retain_graph, create_graph)
+            return
+        targets = [inputs] if isinstance(inputs, Variable) else list(inputs)
+        for x, g in zip(targets, passes.gradients([self], targets, [gradient], retain_graph, create_graph)):
+            if g is not None:
+                passes.deliver(x, g, True)
 
     def retain_grad(self) -> None:
         """Have backward fill `.grad` although this is no leaf."""

@@ -11,6 +11,7 @@ class Parameter(Tensor, result=False):
     """A Tensor that a module learns: a module finds it among its attributes, an optimizer changes it.
 
     A Tensor is taken as it is, sharing its memory as in PyTorch; other data is copied. Ops on a Parameter give Tensors.
+    It takes attributes of a program's own, such as a mark for the optimizer's groups.
 
     Args:
         data: a Tensor, an array or numbers, of any shape; empty where None.
@@ -22,7 +23,7 @@ class Parameter(Tensor, result=False):
     'Tensor'
     """
 
-    __slots__ = ()
+    __slots__ = ("__dict__",)
 
     def __init__(self, data: Any = None, requires_grad: bool = True) -> None:
         _share(self, [] if data is None else data, requires_grad)

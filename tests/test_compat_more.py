@@ -1,0 +1,75 @@
+"""Names at the top of the package that PyTorch's programs use around their models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import tinygrad_edu as tg
+from tinygrad_edu import autograd, nn
+
+
+def test_pieces() -> None:
+    x = tg.arange(7)
+    assert [p.tolist() for p in tg.tensor_split(x, 3)] == [[0, 1, 2], [3, 4], [5, 6]]
+    assert [p.tolist() for p in tg.tensor_split(x, (2, 2, -1))] == [[0, 1], [], [2, 3, 4, 5], [6]]
+    assert [p.tolist() for p in tg.split_with_sizes(x, [3, 4])] == [[0, 1, 2], [3, 4, 5, 6]]
+
+
+def test_dtypes_promote() -> None:
+    assert tg.promote_types(tg.int32, tg.float32) == tg.float32
+    assert tg.promote_types(tg.float32, tg.float64) == tg.float64
+    assert tg.result_type(tg.tensor([1, 2]), 1.0) == tg.float32
+    assert tg.result_type(tg.ones(2), 3) == tg.float32
+
+
+def test_the_stream_goes_on_from_a_state() -> None:
+    tg.manual_seed(5)
+    tg.rand(3)
+    state = tg.get_rng_state()
+    a = tg.rand(4).tolist()
+    tg.set_rng_state(state)
+    assert tg.rand(4).tolist() == a
+    assert tg.initial_seed() == 5
+
+
+def test_draws_like_another() -> None:
+    like = tg.zeros(50, dtype=tg.float64)
+    drawn = tg.randint_like(like, 2, 4)
+    assert drawn.dtype == tg.float64
+    assert set(drawn.tolist()) == {2.0, 3.0}
+    assert tg.bernoulli(like, 1.0).tolist() == [1.0] * 50
+    assert tg.logspace(0, 2, 3).tolist() == [1.0, 10.0, 100.0]
+
+
+def test_functions_of_nn_functional() -> None:
+    assert tg.layer_norm is nn.functional.layer_norm
+    assert tg.dropout(tg.ones(3), 0.5, False).tolist() == [1.0] * 3
+
+
+def test_backward_of_several_and_into_some() -> None:
+    a, b = tg.tensor([2.0], requires_grad=True), tg.tensor([3.0], requires_grad=True)
+    c = a * b
+    autograd.backward([c, c * 2], [tg.tensor([1.0]), None])
+    assert a.grad is not None
+    assert a.grad.tolist() == [9.0]
+    b.grad = None
+    (a * b).backward(inputs=[a])
+    assert [None if x.grad is None else x.grad.tolist() for x in (a, b)] == [[12.0], None]
+    (a * b * b).sum().backward(inputs=b)
+    assert [None if x.grad is None else x.grad.tolist() for x in (a, b)] == [[12.0], [12.0]]
+
+
+def test_a_parameter_takes_a_programs_own_marks() -> None:
+    p: Any = nn.Parameter(tg.ones(2))
+    p.no_decay = True
+    assert p.no_decay
+    with pytest.raises(AttributeError, match="Tensor has no 'decay'"):
+        p.decay  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["gradcheck", "profiler"])
+def test_what_autograd_has_elsewhere(name: str) -> None:
+    with pytest.raises(AttributeError, match="tinygrad_edu"):
+        getattr(autograd, name)
