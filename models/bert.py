@@ -5,6 +5,8 @@ from typing import Any
 
 import tinygrad_edu as tg
 from models.language import LanguageModel, TokenModel, summed_loss
+from models.layouts import BERT_CLASSIFIER, BERT_ENCODER, BERT_MASKED
+from models.pretrained import Pretrained
 from models.transformer import ACTIVATIONS, Block
 from tinygrad_edu import Tensor, nn
 
@@ -23,6 +25,7 @@ class BERTConfig:
     dropout: float = 0.0  # part of the activations dropped in training; 0.1 where a text is read many times
     activation: str = "gelu"  # gelu, gelu-tanh, relu, silu or swiglu; BERT came with the exact GELU
     eps: float = 1e-12  # under the root of each norm, as BERT has it
+    padding: int = -1  # id of the padding token, whose row of the table then stays as it is; -1: none has this part
     pooler: bool = False  # a layer on the first token that stands for the sequence; only a classifier reads it
     classes: int = 2  # C, what BERTClassifier tells apart; BERT itself has no use for it
 
@@ -40,11 +43,13 @@ class BERTConfig:
                 f"BERTConfig: dropout must lie in [0, 1), hidden and eps be 0 or more, not {self.dropout}, "
                 f"{self.hidden} and {self.eps}"
             )
+        if not -1 <= self.padding < self.vocab_size:
+            raise ValueError(f"BERTConfig: padding is an id in [0, {self.vocab_size}) or -1, not {self.padding}")
         if self.activation not in ACTIVATIONS:
             raise ValueError(f"BERTConfig: activation is one of {', '.join(ACTIVATIONS)}, not {self.activation!r}")
 
 
-class BERTEncoder(TokenModel):
+class BERTEncoder(Pretrained, TokenModel):
     """Features of every position [B, T, D], each from the whole sequence.
 
     GPT's blocks with three differences: no causal mask, norms behind the branches, and a third table that says which
@@ -60,11 +65,12 @@ class BERTEncoder(TokenModel):
     """
 
     Config = BERTConfig
+    layout = BERT_ENCODER
 
     def __init__(self, config: BERTConfig) -> None:
         super().__init__()
         c = self.config = config
-        self.token = nn.Embedding(c.vocab_size, c.width)
+        self.token = nn.Embedding(c.vocab_size, c.width, padding_idx=c.padding if c.padding >= 0 else None)
         self.position = nn.Embedding(c.block_size, c.width)
         self.segment = nn.Embedding(c.segments, c.width)
         self.norm = nn.LayerNorm(c.width, eps=c.eps)
@@ -133,7 +139,7 @@ class MaskedHead(nn.Module):
         return self.decoder(h)  # [B, T, V]
 
 
-class BERT(LanguageModel):
+class BERT(Pretrained, LanguageModel):
     """Logits of the token that stands at each position, from what is around it: for text with masked tokens.
 
     `model(ids, segments, mask)`, arguments as of BERTEncoder; logits [B, T, V]. `model.loss((ids, labels, segments,
@@ -145,6 +151,7 @@ class BERT(LanguageModel):
     """
 
     Config = BERTConfig
+    layout = BERT_MASKED
 
     def __init__(self, config: BERTConfig) -> None:
         super().__init__()
@@ -162,7 +169,7 @@ class BERT(LanguageModel):
         return self.encoder.once()
 
 
-class BERTClassifier(TokenModel):
+class BERTClassifier(Pretrained, TokenModel):
     """Logits of the classes of whole sequences: W·dropout(pool(x)) + b.
 
     `model(ids, segments, mask)`, arguments as of BERTEncoder; logits [B, C]. `model.loss((ids, labels, segments,
@@ -173,6 +180,7 @@ class BERTClassifier(TokenModel):
     """
 
     Config = BERTConfig
+    layout = BERT_CLASSIFIER
 
     def __init__(self, config: BERTConfig) -> None:
         super().__init__()

@@ -6,7 +6,9 @@ from typing import Any
 
 import tinygrad_edu as tg
 from models.language import LanguageModel
+from models.layouts import GPT2
 from models.positions import rotation, sinusoidal
+from models.pretrained import Pretrained
 from models.transformer import ACTIVATIONS, NORMS, Block
 from tinygrad_edu import Tensor, nn
 from tinygrad_edu.generation import Cache
@@ -76,7 +78,7 @@ class GPTConfig:
         return self.hidden or (8 * self.width // 3 if self.activation == "swiglu" else 4 * self.width)
 
 
-class GPT(LanguageModel):
+class GPT(Pretrained, LanguageModel):
     """Logits of the next token at every position, from token ids.
 
     `model(ids)`: ids [B, T], integers in [0, V) as an array, a list or a Tensor, T <= block_size; logits [B, T, V],
@@ -95,6 +97,7 @@ class GPT(LanguageModel):
     """
 
     Config = GPTConfig
+    layout = GPT2
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()

@@ -57,6 +57,13 @@ def test_the_op_of_ones_own_runs() -> None:
     assert ran.stdout == "(tensor([2., 4.], dtype=float64),)\n"
 
 
+def test_the_published_model_goes_there_and_back(tmp_path: Path) -> None:
+    code = next(text for language, text in BLOCKS if language == "python" and "save_pretrained" in text)
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True, env=env)
+    assert ran.stdout == "808192 parameters, 1631232 operations for a token\n"
+
+
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"(?m)(?:^|`)make ([a-z]+)\b", README))))
 def test_target_exists(name: str) -> None:
     assert re.search(rf"^{name}:", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
