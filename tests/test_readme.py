@@ -60,7 +60,9 @@ def test_the_op_of_ones_own_runs() -> None:
 def test_the_published_model_goes_there_and_back(tmp_path: Path) -> None:
     code = next(text for language, text in BLOCKS if language == "python" and "save_pretrained" in text)
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True, env=env)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True, env=env
+    )
     assert ran.stdout == "808192 parameters, 1631232 operations for a token\n"
 
 
