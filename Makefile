@@ -1,6 +1,7 @@
 # Everything runs in .venv, which the first target that needs it makes. Python 3.11 or newer is all that has to be there.
 
 DEVICE ?= cpu
+CUDA ?= 12
 
 # Tried in this order; `make PYTHON=/path/to/python` names another.
 PYTHON ?= python3.14 python3.13 python3.12 python3.11 python3 python
@@ -10,7 +11,7 @@ RUN := .venv/bin/python
 # An environment whose interpreter was removed cannot be repaired, only made again.
 $(shell test ! -e .venv || test -x $(RUN) || rm -rf .venv)
 
-.PHONY: help demo test lint parity proof bench clean
+.PHONY: help demo test lint parity proof cubins gpu bench clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -32,6 +33,12 @@ parity: .venv/dev.stamp .venv/parity.stamp .venv/minilm.stamp ## install PyTorch
 
 proof: .venv/dev.stamp .venv/parity.stamp ## run the long proofs in full, as CI runs them in short form
 	@$(RUN) -m pytest tests/proof --whole
+
+cubins: .venv/dev.stamp .venv/cubins.stamp ## compile the CUDA kernels, and hold the tests' stand-in to CuPy's names: no GPU needed
+	@$(RUN) -m pytest tests/test_cuda_kernels.py tests/strict/test_stand_in.py tests/gpu
+
+gpu: .venv/dev.stamp .venv/cuda$(CUDA).stamp ## on a GPU: everything against NumPy, in minutes (CUDA=13 for that version)
+	@$(RUN) -m pytest tests/gpu
 
 bench: .venv/bench.stamp ## install PyTorch and time a training step beside its own
 	@$(RUN) -m tools.bench train

@@ -172,11 +172,12 @@ def test_a_training_step_sends_the_batch_and_fetches_two_numbers() -> None:
 
 def test_a_decode_step_sends_the_ids_and_fetches_the_logits_of_one_position() -> None:
     model = model_of("gpt", "cuda")
-    prompt = TOKENIZER.encode("a rose i").astype(np.int64)
+    prompt = TOKENIZER.encode("a ro").astype(np.int64)
     with traffic() as seen:
-        generate(model, prompt, 1)
-    assert seen.counts == (1, 1, 0)
-    assert seen.to_host == [len(TOKENIZER) * 4]
+        generate(model, prompt, 3)
+    assert seen.counts == (3, 3, 0)
+    assert seen.to_device == [4 * 8, 8, 8]  # the prompt, then one id at a time
+    assert seen.to_host == [len(TOKENIZER) * 4] * 3
     note("tools", "decode step")
 
 

@@ -47,7 +47,7 @@ class Reader:
             options |= {"positions": places[:, start - first :], "segments": self.real[:, start:].astype(np.int64)}
         new = self.ids[:, start:]
         with measuring(self._model), self._threads(new.size):
-            return self._model(new, **options).numpy()[:, -1]
+            return self._model(new, **options)[:, -1].numpy()
 
     def _begin(self, first: int) -> int:
         """The first column that has to be read, with a cache of those before it, if any."""
@@ -62,8 +62,8 @@ class Reader:
 
     def _threads(self, rows: int) -> Any:
         """Small products are made by one thread: a second one gains little there, and where the cores have other work
-        as well, a product waits for it many times as long as it takes."""
-        if 2 * rows * self._largest >= SMALL:
+        as well, a product waits for it many times as long as it takes. A GPU's products need no threads."""
+        if any(p.is_cuda for p in self._weights) or 2 * rows * self._largest >= SMALL:
             return nullcontext()
         self._blas = self._blas or BlasThreads()
         return self._blas.limited(1)
