@@ -251,6 +251,10 @@ def test_products_use_one_thread_inside_and_all_of_them_after():
     with pytest.raises(ZeroDivisionError), Shards(2):
         raise ZeroDivisionError
     assert blas_threads() == before
+    with Shards(1) as shards:
+        shards.backward(Scale(), ([1.0, 2.0],))
+        assert blas_threads() == [1] * len(before)
+    assert blas_threads() == before
 
 
 @pytest.mark.parametrize("first", [0, 1])

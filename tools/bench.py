@@ -37,16 +37,16 @@ class TrainOptions:
     rounds: int = 10  # rounds; in each, every contender has its turn, and the order alternates
     steps: int = 0  # steps of a turn, 0 for as many as take about a second
     threads: int = 0  # threads for each contender, 0 for all cores
-    json: str = ""  # FILE that the figures are written to, as a list of rows
+    json: str = ""  # FILE to write the figures to, a list with a row for each case and contender
 
 
 def train(arguments: list[str]) -> int:
     """Time of a training step: forward, backward, clipping and AdamW on one batch, in float32."""
     parser = Parser("bench train", train.__doc__ or "")
-    parser.add_options(TrainOptions(), "options")
+    parser.add_options(TrainOptions(), "measurement")
     parser.add_options(Shape(), "shape")
     parsed = parser.parse(arguments)
-    options, shape = TrainOptions(**vars(parsed.options)), Shape(**vars(parsed.shape))
+    options, shape = TrainOptions(**vars(parsed.measurement)), Shape(**vars(parsed.shape))
     cases, names = _cases(options.case, shape), _contenders(options.contenders)
     if options.rounds < 1 or min(options.steps, options.threads) < 0:
         raise UserError("rounds must be 1 or more, steps and threads 0 or more")

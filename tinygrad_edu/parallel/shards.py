@@ -44,8 +44,8 @@ class Shards:
     in the whole batch.
 
     n: the number of threads, the caller's among them; None for the processor cores this process may use. A batch with
-    fewer samples than n makes fewer shards; one shard leaves all BLAS threads to its products. The number of BLAS
-    threads belongs to the process: inside the `with` block it is 1 for everybody, afterwards what it was.
+    fewer samples than n makes fewer shards; where there is only one, its products use the n threads. The number of
+    BLAS threads belongs to the process: inside the `with` block it is 1 for everybody, afterwards what it was.
 
     Raises ValueError for n below 1, RuntimeError where it is used outside its `with` block.
 
@@ -75,10 +75,9 @@ class Shards:
         if self._workers is not None:
             raise RuntimeError("Shards: already entered; make another object for another `with` block")
         with ExitStack() as stack:
-            if self.n > 1:
-                self._blas = BlasThreads()
-                stack.callback(self._blas.restore)
-                self._blas.limit(1)
+            self._blas = BlasThreads()
+            stack.callback(self._blas.restore)
+            self._blas.limit(1)
             self._workers = Workers(self.n)
             stack.callback(self._workers.close)
             stack.enter_context(crew.offered(self._workers.run, self.n))
@@ -101,15 +100,14 @@ class Shards:
         `model.loss` or a rule raises in one shard, all shards are waited for, no `.grad` has changed, and that
         exception is raised.
         """
-        workers = self._workers
-        if workers is None:
+        workers, blas = self._workers, self._blas
+        if workers is None or blas is None:
             raise RuntimeError("Shards: backward works inside the block: `with Shards() as shards: ...`")
         samples = _samples(batch)
         mode = thread.mode
         count = min(self.n, samples) if mode.trace is None else 1  # a trace is told of ops in one order
         edges = [samples * i // count for i in range(count + 1)]
-        if self._blas is not None:
-            self._blas.limit(1 if count > 1 else self.n)
+        blas.limit(1 if count > 1 else self.n)
         state = random.current().get_state()
         turns = [threading.Lock() for _ in range(0, count, 2)]  # one for two threads
 
