@@ -164,11 +164,11 @@ class TestFiles:
         assert [p.name for p in tmp_path.rglob("*")] == ["new folder", path.name]
         assert path.read_text(encoding="utf-8") == graph.svg() == graph._repr_svg_()
         for name, content in (("g.dot", graph.dot()), ("g.json", graph.json()), ("g.MD", graph.ledger())):
-            graph.save(tmp_path / name)
+            assert graph.save(tmp_path / name) == [tmp_path / name]
             assert (tmp_path / name).read_text(encoding="utf-8") == content
 
     def test_what_cannot_be_saved(self, tmp_path: Path) -> None:
-        with pytest.raises(ValueError, match=r"g\.gif: a graph is saved as one of \.svg, \.dot"):
+        with pytest.raises(ValueError, match=r"g\.gif: a graph is saved as one of \.svg, \.html, \.dot"):
             head().save(tmp_path / "g.gif")
         (tmp_path / "file").write_text("old")
         with pytest.raises(OSError, match="file"):
@@ -209,10 +209,13 @@ class TestEngine:
         monkeypatch.setattr(engine, "_folders", list)
         monkeypatch.setenv("PATH", str(tmp_path))
         graph = head()
-        with pytest.raises(LayoutError, match=r"`dot` is missing.*pip install graphviz-pure.*g\.dot, as DOT text"):
-            graph.save(tmp_path / "g.svg")
-        assert [p.name for p in tmp_path.iterdir()] == ["g.dot"]
+        with pytest.warns(UserWarning, match=r"`dot` is missing.*pip install graphviz-pure.*g\.dot as DOT text"):
+            assert graph.save(tmp_path / "g.svg") == [tmp_path / "g.dot", tmp_path / "g.md"]
+        assert {p.name for p in tmp_path.iterdir()} == {"g.dot", "g.md"}
         assert (tmp_path / "g.dot").read_text(encoding="utf-8") == graph.dot()
+        assert (tmp_path / "g.md").read_text(encoding="utf-8") == graph.ledger()
+        with pytest.raises(LayoutError, match=r"and in g\.md as a table"):
+            graph.save(tmp_path / "g.svg", strict=True)
         assert graph._repr_svg_() is None
         assert run("draw", draw.main, ["bigram", "--out", str(tmp_path / "b.svg")]) == 2
         assert len(capfd.readouterr().err.splitlines()) == 1
@@ -261,4 +264,4 @@ class TestTool:
 
     def test_endings(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
         assert run("draw", draw.main, ["bigram", "--out", str(tmp_path / "g.gif")]) == 2
-        assert "g.gif: a graph is saved as one of .svg, .dot, .md, .json" in capfd.readouterr().err
+        assert "g.gif: a graph is saved as one of .svg, .html, .dot, .md, .json" in capfd.readouterr().err

@@ -51,7 +51,7 @@ def graph_of(model: str) -> Graph:
 
 def draw_model(model: str, path: str | Path) -> bytes:
     """Draw a built-in model into a file; what was written. Raises as `Graph.save` does."""
-    graph_of(model).save(path)
+    graph_of(model).save(path, strict=True)
     return Path(path).read_bytes()
 
 
@@ -105,7 +105,7 @@ def main(arguments: list[str]) -> int:
             raise UserError(unknown("model", target, MODELS) + ", or give path/to/file.py:function")
         path = Path(out or f"{target.rpartition(':')[2]}.svg")
         try:
-            graph.save(path)
+            graph.save(path, strict=True)
         except LayoutError as error:
             raise UserError(str(error)) from error
     print(f"{graph}, drawn into {path}")

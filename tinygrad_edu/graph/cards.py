@@ -30,7 +30,7 @@ from tinygrad_edu.graph.steps import Step, Use, identity, named_steps
 from tinygrad_edu.graph.streams import color, streams_of
 from tinygrad_edu.graph.text import shorten
 from tinygrad_edu.graph.visibility import verdict
-from tinygrad_edu.graph.words import say
+from tinygrad_edu.graph.words import say, word
 
 _HEADER, _FUSED = 44, 38  # characters of a formula that fit into a heading, of a fused op's that read well there
 _NAME = 40
@@ -59,9 +59,7 @@ class _Sheet:
         record = self.record
         picture = Picture(record.title, any(output.seed for output in record.outputs))
         if record.outputs and not any(record.values[output.value].gradient for output in record.outputs):
-            picture.remarks.append(
-                say("no gradient history: nothing that leads to the result needs a gradient")
-            )
+            picture.remarks.append(say("no gradient history: nothing that leads to the result needs a gradient"))
         picture.remarks += [say(note.text, **note.values) for note in record.notes]
         wires: list[tuple[Use, Card]] = []
         calls = with_definitions(record) if self.every else record.calls
@@ -74,15 +72,16 @@ class _Sheet:
         for use in self.steps.results:
             self._ensure_leaf(use)
             if use.source in self.leaves:
-                self.leaves[use.source].lines.append(f"returned as it is{self._label_of(use)}")
+                self.leaves[use.source].lines.append(self._returned(use))
             else:
                 card = self._result(use)
                 self._place(card, None, False)
                 wires.append((use, card))
         picture.remarks += self._equal_lengths()
         if unread := record.unread:
-            rest = f" and {len(unread) - 4} more" if len(unread) > 4 else ""
-            picture.remarks.append(f"parameters that nothing reads: {', '.join(unread[:4])}{rest}")
+            more = "parameters that nothing reads: {names} and {n} more"
+            text = more if len(unread) > 4 else "parameters that nothing reads: {names}"
+            picture.remarks.append(say(text, names=", ".join(unread[:4]), n=len(unread) - 4))
         color(picture, self.streams, self.labels, self.leaves, self.made)
         picture.content = arrange(calls, self.cards, len(record.calls))
         picture.wires = self._wires(wires)
@@ -127,7 +126,7 @@ class _Sheet:
     def _leaf(self, value: Value) -> Card:
         kind = "parameter" if value.learned else "input"
         words = {"tensor": "constant", "earlier": "made before the trace"}.get(value.kind, value.kind)
-        words = "parameter" if value.learned else words
+        words = say("parameter" if value.learned else words)
         name = self.labels[value.id]
         if not value.learned and value.dtype not in ("float32", "float64"):
             words += f", {value.dtype}"
@@ -140,9 +139,9 @@ class _Sheet:
         card.identity = f"{value.kind} {value.gradient} {card.lines[0]}"
         card.origin, card.size = "parameter" if value.learned else value.kind, prod(value.shape)
         if self._learned_by_several(value):
-            card.lines[0] += ", shared"
+            card.lines[0] += ", " + say("shared")
         if not value.gradient:
-            card.lines[0] += ", no gradient"
+            card.lines[0] += ", " + say("no gradient")
         return card
 
     def _learned_by_several(self, value: Value) -> bool:
@@ -280,7 +279,7 @@ class _Sheet:
         branch = use.branch
         assert branch is not None
         application = self.record.forward[branch.application]
-        template = branch.formula.partition("\n")[0]
+        template = word(branch.formula.partition("\n")[0])
         if application.op == "einsum" and application is step.main:
             template = product_formula(step, self.record, self.axes, use.at)
         right = template.partition(" = ")[2] or template
@@ -294,7 +293,8 @@ class _Sheet:
             text = f"Σ ({text})" if is_sum(text) else f"Σ {text}"
         note = summed(step, use, self.record, self.axes)
         shape = shape_text(use.source, self.record, self.axes, brief=True)
-        return Row("branch", f"{self.gradients.of(use)} = {text}", note or shape, branch.id, branch.order)
+        ran = self.steps.ran(step, use)
+        return Row("branch", f"{self.gradients.of(use)} = {text}", note or shape, branch.id, branch.order, ran)
 
     def _shape(self, value: int) -> str:
         return shape_text(value, self.record, self.axes)
@@ -308,7 +308,7 @@ class _Sheet:
                 if n > 1 and name.isidentifier():
                     names.setdefault(n, set()).add(name)
         return [
-            f"equal lengths: {' = '.join(sorted(called))} = {n}"
+            say("equal lengths: {names} = {n}", names=" = ".join(sorted(called)), n=n)
             for n, called in sorted(names.items())
             if len(called) > 1
         ]
@@ -323,11 +323,13 @@ class _Sheet:
         if (number, PIECES, 0) in self.gradients.names:
             parts = [f"d{self.labels[p.value]}" if p.value in self.gradients.parts else "0" for p in pieces]
             joined = f"{self.gradients.names[number, PIECES, 0]} = {' ‖ '.join(parts)}"
-            rows.append(Row("sum", joined, say("one behind the other"), *self._arrived(number)))
+            arrived = *self._arrived(number), self.steps.put(pieces)
+            rows.append(Row("sum", joined, say("one behind the other"), *arrived))
         parts = self.gradients.parts.get(number, [])
         if len(parts) > 1:
             joined = f"{name} = {' + '.join(parts)}"
-            rows.append(Row("sum", joined, say("sum of the branches"), *self._arrived(number)))
+            arrived = *self._arrived(number), self.steps.added(number)
+            rows.append(Row("sum", joined, say("sum of the branches"), *arrived))
         return rows
 
     def _arrived(self, number: int) -> tuple[int, int]:
@@ -338,20 +340,19 @@ class _Sheet:
 
     # Results and wires
 
-    def _label_of(self, use: Use) -> str:
-        label = self.record.outputs[use.at].label
-        return f" as {shorten(label, _NAME)}" if label else ""
+    def _returned(self, use: Use) -> str:
+        label = shorten(self.record.outputs[use.at].label, _NAME)
+        return say("returned as it is as {label}", label=label) if label else say("returned as it is")
 
     def _result(self, use: Use) -> Card:
         output, value = self.record.outputs[use.at], self.record.values[use.value]
         name = self.labels[use.source]
         unlabelled = output.label.startswith("[") or not output.label
         label = "loss" if output.seed == "1" and unlabelled else output.label
-        card = Card(
-            "", "output", shorten(label, _NAME) or name, "result", "result", "result", lines=[self._shape(value.id)]
-        )
+        header, shape = shorten(label, _NAME) or name, self._shape(value.id)
+        card = Card("", "output", header, say("result"), "result", "result", lines=[shape])
         if label and label != name:
-            card.words = f"result, {name}"
+            card.words = say("result, {name}", name=name)
         if output.seed == "1":
             start, note = f"{self.gradients.of(use)} = 1", say("backward starts here")
             card.rows.append(Row("start", start, note, order=self._order(use)))
@@ -361,7 +362,7 @@ class _Sheet:
         elif value.gradient:
             card.lines.append(say("backward does not start here"))
         else:
-            card.lines[0] += ", no gradient history"
+            card.lines[0] += ", " + say("no gradient history")
         return card
 
     def _order(self, use: Use) -> int:

@@ -6,13 +6,13 @@ from collections import Counter
 
 from tinygrad_edu.graph import style
 from tinygrad_edu.graph.cells import PAD, cell, run, table
-from tinygrad_edu.graph.legend import legend, stream
+from tinygrad_edu.graph.legend import barred, legend
 from tinygrad_edu.graph.picture import Card, Cluster, Picture, Wire
 from tinygrad_edu.graph.record import Shown
 from tinygrad_edu.graph.text import markup, quoted, shorten, width, wrap
+from tinygrad_edu.graph.visibility import pattern_text
 from tinygrad_edu.graph.words import say
 
-_BAR = 5  # points that a stream's colour is wide
 _LONG = 58  # characters of a line in a card
 _NOTE = 38  # of a line in a cluster's title
 Item = Card | Cluster
@@ -28,7 +28,7 @@ def dot(picture: Picture) -> str:
     lines = [
         "digraph {",
         f'  graph [rankdir=TB, ordering=out, nodesep=0.35, ranksep=0.2, bgcolor="{style.PAPER}", pad=0.25,',
-        f'    fontname="Helvetica", labelloc=t, labeljust=l, label={_heading(picture)}];',
+        f'    fontname="Helvetica", labelloc=t, labeljust=l, label={heading(picture, _reads(picture))}];',
         '  node [shape=plain, fontname="Helvetica"];',
         f'  edge [color="{rails}", arrowhead=normal, arrowtail=vee, arrowsize=0.65, penwidth=1.4];',
     ]
@@ -149,10 +149,7 @@ def _card(card: Card) -> str:
         text = [f"▲ {lines[0]}", *("   " + line for line in lines[1:])]
         ink, ground = style.gradient(row.order)
         rows.append(cell(text, 10, ink, ground, mono=True) + cell(row.note or " ", 9, ink, ground))
-    bars = "".join(
-        f'<TD ROWSPAN="{len(rows)}" WIDTH="{_BAR}" CELLPADDING="0" BGCOLOR="{stream(at)}"></TD>' for at in card.streams
-    )
-    return f"<{table([bars + rows[0], *rows[1:]], 1, look.border, style.PAPER)}>"
+    return f"<{table(barred(card, rows), 1, look.border, style.PAPER)}>"
 
 
 def _einsum(card: Card) -> str:
@@ -164,7 +161,7 @@ def _einsum(card: Card) -> str:
         runs.append(f'<FONT FACE="Courier" POINT-SIZE="10" COLOR="{tones[tone]}">{inner}</FONT>')
     wide = width("".join(text for text, _ in card.einsum), 10, mono=True) + 2 * PAD
     return f'<TD ALIGN="LEFT" WIDTH="{wide}">{"".join(runs)}</TD>' + cell(
-        f"contract {card.contracts} · keep {card.keeps}", 9, style.GREY
+        say("contract {contracts} · keep {keeps}", contracts=card.contracts, keeps=card.keeps), 9, style.GREY
     )
 
 
@@ -188,16 +185,18 @@ def _grid(shown: Shown, heads: tuple[str, str]) -> str:
     notes = []
     if shown.what == "hidden":
         words = shown.pattern if heads[0] else shown.pattern.replace("k ≤ q", "column ≤ row").replace("query", "row")
-        notes = [words] if words else []
-        notes.append(f"{queries * keys - shown.marked} of {queries * keys} visible")
+        notes = [pattern_text(words)] if words else []
+        notes.append(say("{seen} of {all} visible", seen=queries * keys - shown.marked, all=queries * keys))
     elif shown.what == "cut":
-        notes.append(f"{shown.marked} of {queries * keys} weights hidden after the softmax: rows no longer sum to 1")
+        text = "{marked} of {all} weights hidden after the softmax: rows no longer sum to 1"
+        notes.append(say(text, marked=shown.marked, all=queries * keys))
     else:
         notes.append(say("every column sums to 1" if shown.pattern == "columns" else "every row sums to 1"))
     if not shown.alike:
-        notes.append("shown: the first of all")
+        notes.append(say("shown: the first of all"))
     if (len(shown.rows), len(shown.columns)) != shown.total:
-        notes.append(f"{len(shown.rows)}×{len(shown.columns)} of {queries}×{keys} shown")
+        held = {"rows": len(shown.rows), "columns": len(shown.columns)}
+        notes.append(say("{rows}×{columns} of {queries}×{keys} shown", **held, queries=queries, keys=keys))
     return cell(notes, 9, style.GREY) + f'<TD ALIGN="RIGHT">{_small(head + body)}</TD>'
 
 
@@ -272,9 +271,13 @@ def _wire(wire: Wire, backward: bool, beside: bool) -> list[str]:
     ]
 
 
-def _heading(picture: Picture) -> str:
-    reads = "forward runs down, backward runs up, on the same wires" if picture.backward else "forward"
-    title = say("{title}: {reads}", title=shorten(picture.title, 80), reads=say(reads))
+def heading(picture: Picture, reads: str) -> str:
+    """The title of a drawing with how it reads, the legend and the remarks."""
+    title = say("{title}: {reads}", title=shorten(picture.title, 80), reads=reads)
     rows = [cell(title, 15, style.INK, bold=True), *legend(picture, width(title, 15, bold=True))]
     rows += [cell(remark, 10, style.GREY) for remark in picture.remarks]
     return f"<{table(rows)}>"
+
+
+def _reads(picture: Picture) -> str:
+    return say("forward runs down, backward runs up, on the same wires" if picture.backward else "forward")

@@ -155,7 +155,7 @@ class _Folding:
 
     def _ends(self, card: Card, places: dict[str, tuple[int, int]], n: int) -> list[tuple[object, ...]]:
         """Where the wires into a card come from, seen from group number n, and what they carry."""
-        found = []
+        found: list[tuple[object, ...]] = []
         for wire in self.coming.get(card.id, []):
             tail = self.into.get(wire.tail, wire.tail)
             group, at = places.get(tail, (-1, -1))

@@ -6,10 +6,11 @@ import re
 
 from tinygrad_edu.graph import style
 from tinygrad_edu.graph.cells import cell, table
-from tinygrad_edu.graph.picture import Picture
+from tinygrad_edu.graph.picture import Card, Picture
 from tinygrad_edu.graph.text import shorten
 from tinygrad_edu.graph.words import say
 
+_BAR = 5  # points that a bar is wide
 _KINDS = {
     "plain": "token-wise",
     "pairs": "token pairs",
@@ -25,6 +26,14 @@ def stream(at: int) -> str:
     return style.STREAMS[at % len(style.STREAMS)]
 
 
+def barred(card: Card, rows: list[str]) -> list[str]:
+    """The rows of a card's table with a bar in front for each input that it reads."""
+    bars = "".join(
+        f'<TD ROWSPAN="{len(rows)}" WIDTH="{_BAR}" CELLPADDING="0" BGCOLOR="{stream(at)}"></TD>' for at in card.streams
+    )
+    return [bars + rows[0], *rows[1:]]
+
+
 def legend(picture: Picture, least: int) -> list[str]:
     """The lines as rows of a table that is `least` points wide or more; none where there is nothing to tell apart."""
     cards = picture.cards()
@@ -34,9 +43,11 @@ def legend(picture: Picture, least: int) -> list[str]:
         for kind, words in _KINDS.items()
         if kind in shown
     ]
+    read = sorted({at for card in cards for at in card.streams})
     bars = [
-        f'<TD WIDTH="5" CELLPADDING="0" BGCOLOR="{stream(at)}"></TD>' + cell(shorten(name, 24), 9, style.INK, pad=3)
-        for at, name in enumerate(picture.streams)
+        f'<TD WIDTH="{_BAR}" CELLPADDING="0" BGCOLOR="{stream(at)}"></TD>'
+        + cell(shorten(picture.streams[at], 24), 9, style.INK, pad=3)
+        for at in read
     ]
     if bars:
         bars.insert(0, cell(say("reads from:"), 9, style.GREY, pad=0))

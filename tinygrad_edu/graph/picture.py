@@ -9,10 +9,10 @@ from tinygrad_edu.graph.record import Shown
 
 @dataclass(slots=True)
 class Row:
-    """A gradient: of a branch ("branch"), the sum of several ("sum"), or where it starts ("start").
+    """A gradient: of a branch ("branch"), the sum of several ("sum"), where it starts ("start") or goes out ("end").
 
     after: the branch with which it is known, by its place in the order in which they ran; -1 before the first. order:
-    2 for the gradient of a gradient.
+    2 for the gradient of a gradient. ran: the ops of the backward pass that made it, each in one row only.
     """
 
     kind: str
@@ -20,6 +20,7 @@ class Row:
     note: str
     after: int = -1
     order: int = 1
+    ran: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -118,7 +119,8 @@ class Check:
 
 @dataclass(slots=True)
 class Picture:
-    """All of it. backward: whether any gradient flows; remarks: what the reader should know about the whole."""
+    """All of it. backward: whether any gradient flows; remarks: what the reader should know about the whole; streams:
+    the names of the inputs that what is read comes from."""
 
     title: str
     backward: bool

@@ -63,7 +63,8 @@ class Piece:
 
 @dataclass(slots=True)
 class Steps:
-    """A record at the level of named steps. holder: which step made a value that wires start from."""
+    """A record at the level of named steps. holder: which step made a value that wires start from. told: the backward
+    ops that have been asked for."""
 
     record: Record
     steps: list[Step] = field(default_factory=list)
@@ -71,6 +72,9 @@ class Steps:
     pieces: dict[int, Piece] = field(default_factory=dict)
     holder: dict[int, int] = field(default_factory=dict)
     same: dict[int, list[int]] = field(default_factory=dict)  # source -> values that show it arranged
+    branches: dict[tuple[int, int], Branch] = field(default_factory=dict)  # by application and input
+    sums: dict[int, list[int]] = field(default_factory=dict)  # value -> backward ops
+    told: set[int] = field(default_factory=set)
     origins: Any = None  # of all values, once somebody asked where one comes from
 
     def uses_of(self) -> dict[int, list[Use]]:
@@ -79,6 +83,30 @@ class Steps:
         for use in [use for step in self.steps for use in step.uses] + self.results:
             found.setdefault(use.source, []).append(use)
         return found
+
+    def ran(self, step: Step, use: Use) -> tuple[int, ...]:
+        """The ops of the backward pass that a use's gradient comes from, back through what is folded into the step and
+        on through what arranges the value on its wire; each is told of once."""
+        keys = []
+        for folded in reversed(step.tail):
+            if use.op is not None and folded.id > use.op:
+                own = {other.at for other in step.uses if other.op == folded.id}
+                keys += [(folded.id, at) for at in range(len(folded.inputs)) if at not in own]
+        return self._told([*keys, (use.op or 0, use.at), *((number, 0) for number in reversed(use.trail))])
+
+    def put(self, pieces: list[Piece]) -> tuple[int, ...]:
+        """The backward ops that put a value's gradient together from those of its pieces."""
+        return self._told([(number, 0) for number in sorted({piece.splits for piece in pieces})])
+
+    def added(self, value: int) -> tuple[int, ...]:
+        """The backward ops that add up what arrives at a value, however arranged."""
+        return tuple(n for shown in (value, *self.same.get(value, [])) for n in self.sums.get(shown, []))
+
+    def _told(self, keys: list[tuple[int, int]]) -> tuple[int, ...]:
+        found = [n for key in keys if key in self.branches for n in self.branches[key].applications]
+        new = tuple(number for number in found if number not in self.told)
+        self.told.update(new)
+        return new
 
     def pieces_of(self) -> dict[int, list[Piece]]:
         """The pieces of every value that was cut."""
@@ -94,7 +122,9 @@ def named_steps(record: Record, every: bool = False) -> Steps:
     every: each op is a step of its own, also one that only arranges elements.
     """
     steps = Steps(record)
-    branches = {(b.application, b.at): b for b in record.branches}
+    branches = steps.branches = {(b.application, b.at): b for b in record.branches}
+    for entry in record.sums:
+        steps.sums.setdefault(entry.value, []).extend(entry.applications)
     readers: dict[int, int] = {}
     for application in record.forward:
         for number in application.inputs:

@@ -15,7 +15,7 @@ class Look(NamedTuple):
 
 INK, GREY, PAPER = "#1f2937", "#6b7280", "#ffffff"
 VALUE, GRADIENT, NONE = "#334155", "#c2410c", "#94a3b8"
-GRADIENT_GROUND = "#fff7ed"
+GRADIENT_GROUND, GRADIENT_HEADER, BACKWARD = "#fff7ed", "#ffedd5", "#fdba74"
 SECOND, SECOND_GROUND = "#a21caf", "#fdf4ff"  # gradients of gradients
 GRADIENTS = ((GRADIENT, GRADIENT_GROUND), (SECOND, SECOND_GROUND))
 PARAMETER_GROUND, PARAMETER_BORDER = "#fde68a", "#d97706"
@@ -47,6 +47,8 @@ DARK = {
     GRADIENT: "#fb923c",
     NONE: "#64748b",
     GRADIENT_GROUND: "#2a1a10",
+    GRADIENT_HEADER: "#43270f",
+    BACKWARD: "#9a4f1b",
     SECOND: "#e879f9",
     SECOND_GROUND: "#2b1230",
     "#ffedd5": "#43270f",

@@ -24,7 +24,7 @@ def finished(drawn: str, picture: Picture) -> str:
     titles = _titles(picture)
 
     def title(match: re.Match[str]) -> str:
-        key = re.sub(r".*&gt;(e\d+).*|(e\d+).*&gt;.*", r"\1\2", match[1])
+        key = re.sub(r".*&gt;([eg]\d+).*|([eg]\d+).*&gt;.*", r"\1\2", match[1])
         return f"<title>{escape(clean(titles.get(key, picture.title)), quote=False)}</title>"
 
     body = drawn[drawn.index("<svg") :]
@@ -39,7 +39,7 @@ def finished(drawn: str, picture: Picture) -> str:
 
 def _joined(body: str) -> str:
     """The upper half of every wire drawn on through the label's port, up to where the lower half begins."""
-    half = re.compile(r'<g id="(e\d+)([ab])" class="edge.*?</g>', re.DOTALL)
+    half = re.compile(r'<g id="([eg]\d+)([ab])" class="edge.*?</g>', re.DOTALL)
     path = re.compile(r' d="M([-\d.]+,[-\d.]+)([^"]*)"')
     starts = {m[1]: path.findall(m[0]) for m in half.finditer(body) if m[2] == "b"}
 
@@ -75,6 +75,7 @@ def _titles(picture: Picture) -> dict[str, str]:
         item = stack.pop()
         if isinstance(item, Card):
             found[item.id] = item.title
+            found[f"b{item.id}"] = f"{item.header}: {'; '.join(row.formula for row in item.rows)}"
         else:
             found[item.id] = item.label
             stack += item.content
@@ -83,6 +84,7 @@ def _titles(picture: Picture) -> dict[str, str]:
             f" and back {wire.gradient}" if wire.gradient is not None else ", no gradient" if picture.backward else ""
         )
         found[wire.id] = f"{wire.name}{back}: {' '.join(wire.shapes)}"
+        found[wire.id.replace("e", "g")] = f"{wire.gradient}: {wire.shapes[-1]}"
     return found
 
 
