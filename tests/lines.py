@@ -78,6 +78,21 @@ def distances(x: np.ndarray, y: np.ndarray, p: float) -> np.ndarray:
     return np.linalg.norm(x[..., :, None, :] - y[..., None, :, :], p, -1)
 
 
+def convolved(x: np.ndarray, w: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Two axes, stride (2, 1), one 0 around, every second column of a window."""
+    x = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    H, W = (x.shape[2] - 3) // 2 + 1, x.shape[3] - 2
+    y = np.zeros((len(x), len(w), H, W)) + b[:, None, None]
+    for i in range(H):
+        for j in range(W):
+            y[:, :, i, j] += np.einsum("bcij,ocij->bo", x[:, :, 2 * i : 2 * i + 3, j : j + 3 : 2], w)
+    return y
+
+
+def of_channels(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + 1e-5)
+
+
 PAIR = ((3, 4), (3, 4))
 SRC = ((3, 4), (3, 2))
 PLAIN = [
@@ -185,6 +200,54 @@ PLAIN = [
     C("vector_norm, 4", lambda x: tg.linalg.vector_norm(x, 4, 1), lambda x: np.linalg.norm(x, 4, 1), ((3, 4),)),
     C("matrix_norm, 1", lambda x: tg.linalg.matrix_norm(x, 1), lambda x: np.linalg.norm(x, 1), ((3, 4),)),
     C("matrix_norm, inf", lambda x: tg.linalg.norm(x, np.inf), lambda x: np.linalg.norm(x, np.inf), ((3, 4),)),
+    C(
+        "conv2d",
+        lambda x, w, b: F.conv2d(x, w, b, (2, 1), 1, (1, 2)),
+        convolved,
+        ((2, 2, 5, 4), (3, 2, 3, 2), (3,)),
+    ),
+    C(
+        "conv1d",
+        F.conv1d,
+        lambda x, w: np.stack([np.convolve(x[0, 0], k[0, ::-1], "valid") for k in w])[None],
+        ((1, 1, 7), (2, 1, 3)),
+    ),
+    C(
+        "max_pool1d",
+        lambda x: F.max_pool1d(x, 2, padding=1) ** 2,
+        lambda x: np.stack([x[..., 0], x[..., 1:3].max(-1), x[..., 3]], -1) ** 2,
+        ((2, 3, 4),),
+    ),
+    C(
+        "avg_pool2d",
+        lambda x: F.avg_pool2d(x, (2, 1)) ** 2,
+        lambda x: (x[..., ::2, :] + x[..., 1::2, :]) ** 2 / 4,
+        ((2, 3, 4, 3),),
+    ),
+    C(
+        "adaptive_avg_pool1d",
+        lambda x: F.adaptive_avg_pool1d(x, 2) ** 2,
+        lambda x: np.stack([x[..., :2].mean(-1), x[..., 1:].mean(-1)], -1) ** 2,
+        ((2, 3, 3),),
+    ),
+    C(
+        "unfold, images",
+        lambda x: F.unfold(x, (1, 2), stride=2) ** 2,
+        lambda x: np.stack([x[..., :1, 0], x[..., :1, 1]], 2).reshape(2, 6, 1) ** 2,
+        ((2, 3, 2, 3),),
+    ),
+    C(
+        "batch_norm",
+        lambda x, w, b: F.batch_norm(x, None, None, w, b, True),
+        lambda x, w, b: of_channels(x, (0, 2)) * w[:, None] + b[:, None],
+        ((3, 2, 4), (2,), (2,)),
+    ),
+    C(
+        "group_norm",
+        lambda x: F.group_norm(x, 2),
+        lambda x: of_channels(x.reshape(3, 2, -1), (2,)).reshape(x.shape),
+        ((3, 4, 2),),
+    ),
     C("normalize", F.normalize, lambda x: x / np.linalg.norm(x, axis=1, keepdims=True), ((3, 4),)),
     C("cosine_similarity", F.cosine_similarity, cosine, PAIR),
     C("pairwise_distance", F.pairwise_distance, lambda x, y: np.linalg.norm(x - y + 1e-6, axis=-1), PAIR),
@@ -236,6 +299,16 @@ ROUGH = [
 # What names lengths, masks or places of its own.
 FIXED = {
     *(case.name for case in PLAIN if case.name.startswith(("scatter", "index_", "masked", "nan"))),
+    *(
+        "conv1d",
+        "conv2d",
+        "max_pool1d",
+        "avg_pool2d",
+        "adaptive_avg_pool1d",
+        "unfold, images",
+        "batch_norm",
+        "group_norm",
+    ),
     "cosine_similarity",
     "take_along_dim",
     "unfold",

@@ -41,6 +41,16 @@ from tinygrad_edu.nn.containers import (
     ModuleList,
     Sequential,
 )
+from tinygrad_edu.nn.convolution import (
+    AdaptiveAvgPool1d,
+    AdaptiveAvgPool2d,
+    AvgPool1d,
+    AvgPool2d,
+    Conv1d,
+    Conv2d,
+    MaxPool1d,
+    MaxPool2d,
+)
 from tinygrad_edu.nn.layers import (
     GELU,
     Dropout,
@@ -62,6 +72,11 @@ from tinygrad_edu.nn.losses import (
 )
 from tinygrad_edu.nn.module import (
     Module,
+)
+from tinygrad_edu.nn.norms import (
+    BatchNorm1d,
+    BatchNorm2d,
+    GroupNorm,
 )
 from tinygrad_edu.nn.parameter import (
     Buffer,
@@ -98,14 +113,23 @@ __all__ = [
     "LSTM",
     "RNN",
     "SELU",
+    "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool2d",
+    "AvgPool1d",
+    "AvgPool2d",
     "BCELoss",
     "BCEWithLogitsLoss",
+    "BatchNorm1d",
+    "BatchNorm2d",
     "Buffer",
+    "Conv1d",
+    "Conv2d",
     "CrossEntropyLoss",
     "Dropout",
     "Embedding",
     "Flatten",
     "GRUCell",
+    "GroupNorm",
     "Hardsigmoid",
     "Hardswish",
     "Hardtanh",
@@ -120,6 +144,8 @@ __all__ = [
     "LogSigmoid",
     "LogSoftmax",
     "MSELoss",
+    "MaxPool1d",
+    "MaxPool2d",
     "Mish",
     "Module",
     "ModuleDict",
@@ -155,12 +181,10 @@ __all__ = [
     "utils",
 ]
 
-_NO_IMAGES = "there are no convolutions and no pooling; this library is for Transformers and recurrent networks"
 _INSTEAD = {
-    "BatchNorm1d": "normalise with LayerNorm or RMSNorm, which need no batch and behave the same in eval",
-    "BatchNorm2d": "normalise with LayerNorm or RMSNorm",
-    "GroupNorm": "reshape the channels into groups and use LayerNorm",
-    "InstanceNorm1d": "normalise with LayerNorm over the last axis",
+    "BatchNorm3d": "BatchNorm1d of the flattened axes is the same",
+    "SyncBatchNorm": "use BatchNorm1d or BatchNorm2d",
+    "InstanceNorm1d": "use GroupNorm with a group for every channel",
     "EmbeddingBag": "use Embedding, then .sum(1) or .mean(1)",
     "Bilinear": "use functional: einsum with a Parameter of three axes",
     "DataParallel": "tinygrad_edu.parallel.Shards uses the cores of one machine",
@@ -172,10 +196,9 @@ _INSTEAD = {
     "LazyLinear": "give the sizes when the layer is made: Linear(in_features, out_features)",
 }
 _INSTEAD |= dict.fromkeys(
-    ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "MaxPool1d", "MaxPool2d", "AvgPool1d",
-     "AvgPool2d", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "Upsample", "PixelShuffle", "Unfold", "Fold", "Dropout2d"],
-    _NO_IMAGES,
-)  # fmt: skip
+    ["Conv3d", "ConvTranspose1d", "ConvTranspose2d", "Upsample", "PixelShuffle", "Unfold", "Fold", "Dropout2d"],
+    "of convolutions there are Conv1d and Conv2d, with max, mean and adaptive mean pooling over one and two axes",
+)
 
 
 def __getattr__(name: str) -> Any:

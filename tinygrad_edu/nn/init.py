@@ -166,7 +166,7 @@ _INSTEAD = {
     name: f"use {name}_, which changes in place as its name says"
     for name in ("uniform", "normal", "constant", "xavier_uniform", "xavier_normal", "kaiming_uniform",
                  "kaiming_normal", "orthogonal", "eye")
-} | {"dirac_": "there are no convolutions", "sparse_": "use normal_ and a mask"}  # fmt: skip
+} | {"dirac_": "use zeros_, then assign the middle", "sparse_": "use normal_ and a mask"}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -33,9 +33,11 @@ from tinygrad_edu.nn.functional.attention import (
     scaled_dot_product_attention,
 )
 from tinygrad_edu.nn.functional.layers import (
+    batch_norm,
     cosine_similarity,
     dropout,
     embedding,
+    group_norm,
     layer_norm,
     linear,
     normalize,
@@ -55,11 +57,29 @@ from tinygrad_edu.nn.functional.losses import (
     nll_loss,
     smooth_l1_loss,
 )
+from tinygrad_edu.nn.functional.windows import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    avg_pool1d,
+    avg_pool2d,
+    conv1d,
+    conv2d,
+    max_pool1d,
+    max_pool2d,
+    unfold,
+)
 
 __all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "avg_pool1d",
+    "avg_pool2d",
+    "batch_norm",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "celu",
+    "conv1d",
+    "conv2d",
     "cosine_similarity",
     "cross_entropy",
     "dropout",
@@ -67,6 +87,7 @@ __all__ = [
     "embedding",
     "gelu",
     "glu",
+    "group_norm",
     "gumbel_softmax",
     "hardsigmoid",
     "hardswish",
@@ -79,6 +100,8 @@ __all__ = [
     "linear",
     "log_softmax",
     "logsigmoid",
+    "max_pool1d",
+    "max_pool2d",
     "mish",
     "mse_loss",
     "nll_loss",
@@ -101,25 +124,25 @@ __all__ = [
     "softsign",
     "tanh",
     "tanhshrink",
+    "unfold",
 ]
 
 _INSTEAD = {
-    "batch_norm": "normalise with layer_norm or rms_norm",
-    "group_norm": "reshape the channels into groups and use layer_norm",
+    "instance_norm": "use group_norm with a group for every channel",
     "embedding_bag": "use embedding(ids, weight).sum(1) or .mean(1)",
     "multi_head_attention_forward": "nn.MultiheadAttention computes it; scaled_dot_product_attention is its core",
     "scaled_dot_product_attention_math": "use scaled_dot_product_attention",
     "relu_": "x.relu_() changes in place; relu(x) does not",
     "interpolate": "there are no images here",
     "ctc_loss": "it is not written; write it with logsumexp over alignments",
-    "unfold": "there are no convolutions; x[:, index] with an index array gathers windows",
+    "fold": "there are no transposed convolutions",
+    "pixel_shuffle": "use unflatten, permute and flatten",
     "bilinear": "use einsum",
 }
 _INSTEAD |= dict.fromkeys(
-    ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "max_pool1d", "max_pool2d", "avg_pool1d",
-     "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool2d"],
-    "there are no convolutions and no pooling; this library is for Transformers and recurrent networks",
-)  # fmt: skip
+    ["conv3d", "conv_transpose1d", "conv_transpose2d", "max_pool3d", "avg_pool3d", "adaptive_max_pool2d"],
+    "there are conv1d and conv2d, and max, mean and adaptive mean pooling over one and two axes",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -171,6 +171,64 @@ def rms_norm(input: Any, normalized_shape: int | Sequence[int], weight: Any = No
     return layer.RmsNorm(x, part, axes=len(over), eps=float(small))
 
 
+def batch_norm(
+    input: Any,
+    running_mean: Any,
+    running_var: Any,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """y = (x − μ) / √(σ² + eps) ⊙ weight + bias for every channel, axis 1.
+
+    Args:
+        input: [B, C, ...].
+        running_mean, running_var: [C] or None; used in place of μ and σ², in training brought nearer to them in place
+            (σ² then over n − 1).
+        weight, bias: [C] or None.
+        training: whether μ and σ² (over n) are the batch's.
+        momentum: the new part of the running means.
+
+    Raises ValueError for a batch of one value a channel in training.
+    """
+    x = floating_of(input, "batch_norm: input")
+    axes = (0, *range(2, x.array.ndim))
+    form = (1, -1, *(1,) * (x.array.ndim - 2))
+    mean, var = running_mean, running_var
+    if training:
+        count = x.array.size // max(x.array.shape[1], 1)
+        if count < 2:
+            raise ValueError(f"batch_norm: more than one value a channel is needed in training, got {x.array.shape}")
+        mean, var = x.mean(axes), x.var(axes, unbiased=False)
+        if running_mean is not None:
+            with no_grad():
+                running_mean.lerp_(mean.detach(), momentum)
+                running_var.lerp_(var.detach() * (count / (count - 1)), momentum)
+    y = (x - mean.reshape(form)) * (var.reshape(form) + eps).rsqrt()
+    return _affine(y, weight, bias, form)
+
+
+def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
+    """y = (x − μ) / √(σ² + eps) ⊙ weight + bias, μ and σ² of a group of channels of a sample.
+
+    input [B, C, ...], weight and bias [C].
+    """
+    x = floating_of(input, "group_norm: input")
+    lengths = x.array.shape
+    if len(lengths) < 2 or lengths[1] % num_groups:
+        raise ValueError(f"group_norm: the channels of {lengths} do not divide into {num_groups} groups")
+    parts = x.reshape(lengths[0], num_groups, -1)
+    y = layer_norm(parts, parts.array.shape[-1], eps=eps).reshape(lengths)
+    return _affine(y, weight, bias, (1, -1, *(1,) * (len(lengths) - 2)))
+
+
+def _affine(y: Any, weight: Any, bias: Any, form: tuple[int, ...]) -> Any:
+    y = y if weight is None else y * floating_of(weight, "weight").reshape(form)
+    return y if bias is None else y + floating_of(bias, "bias").reshape(form)
+
+
 def _normalized(x: Any, normalized_shape: int | Sequence[int], what: str) -> tuple[int, ...]:
     over = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if not over or x.array.shape[-len(over) :] != over:
