@@ -34,7 +34,8 @@ class MaskedSource:
             raise ValueError(f"block_size is {block_size}; begin, end and a token between them take 3 or more")
         mask = tokenizer.specials[MASK]
         self.masking = Masking(len(tokenizer), mask, tuple(i for i in tokenizer.specials.values() if i != mask))
-        self.begin, self.end, self.inner = tokenizer.begin, tokenizer.end, block_size - 2
+        self.begin, self.end = tokenizer.begin, tokenizer.end
+        self.block_size, self.inner = block_size, block_size - 2
         training, self.validation = split(ids, val_fraction)
         self.windows = Windows(training, self.inner)
         self.tokens, self.largest = len(training), len(tokenizer) - 1

@@ -16,9 +16,11 @@ from tinygrad_edu.random import Generator
 class Source(Protocol):
     """Where a trainer's batches come from.
 
-    tokens: how many there are to train on. largest: the highest id. fingerprint: SHA-256 of it all, in hexadecimal.
+    block_size: T. tokens: how many there are to train on. largest: the highest id. fingerprint: SHA-256 of it all, in
+    hexadecimal.
     """
 
+    block_size: int
     tokens: int
     largest: int
     fingerprint: str

@@ -1,0 +1,132 @@
+"""Measure a trained model: python -m tools.evaluate DIR [--data FILE] [options]."""
+
+import dataclasses
+import json
+import sys
+from typing import Any
+
+import numpy as np
+
+from models import MODELS
+from tinygrad_edu.backend import check_device
+from tinygrad_edu.data import DataError, Source, TextSource, Tokenizer
+from tinygrad_edu.data.windows import IGNORED
+from tinygrad_edu.generation import Model
+from tinygrad_edu.parallel import Shards
+from tinygrad_edu.training import Checkpoint, TrainConfig, accuracy, evaluate, exposure_bias, load_checkpoint
+from tinygrad_edu.training.checkpoint import STATE
+from tools import corpus
+from tools.cli import Parser, UserError, run, users_mistakes
+
+_POSITIONS = 4096  # in a batch
+_CONTEXT = 32  # tokens before a continuation, and in it, where the exposure bias is measured
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluateOptions:
+    """What to measure on."""
+
+    data: str = ""
+    """A file that the run could be trained on, measured as a whole. Without one: the run's own validation part."""
+
+    exposure: int = 32
+    """Samples for the exposure bias, each written twice; more of them make it surer. 0: do not measure it."""
+
+    seed: int = 0
+    """Start of the random numbers for the exposure bias."""
+
+    json: bool = False
+    """Print one JSON object instead of lines."""
+
+    device: str = "cpu"
+    """Where to compute: cpu, cuda or cuda:1."""
+
+
+def main(arguments: list[str]) -> int:
+    """Print loss, perplexity, bits per character and the like of the model in a folder."""
+    with users_mistakes():
+        parser = Parser("evaluate", "Measure a trained model on its validation part, or on another text.")
+        parser.add_argument("folder", metavar="DIR", help="the folder that training wrote")
+        parser.add_options(EvaluateOptions(), "options")
+        found = parser.parse(arguments)
+        options = EvaluateOptions(**vars(found.options))
+        device = check_device(options.device)
+        checkpoint = load_checkpoint(found.folder)
+        model = checkpoint.build(MODELS).to(device)
+        masked = getattr(type(model), "masked", False)
+        source, tokenizer = corpus.load(_config(checkpoint, options), checkpoint.tokenizer, masked)
+        if source.largest >= model.config.vocab_size:
+            raise DataError(
+                f"the data holds token id {source.largest}, the model's vocab_size is {model.config.vocab_size}"
+            )
+        measured = measure(model, source, tokenizer, masked, options)
+    print(json.dumps(measured) if options.json else "\n".join(_lines(measured, masked)))
+    return 0
+
+
+def _config(checkpoint: Checkpoint, options: EvaluateOptions) -> TrainConfig:
+    """The options that the run was trained with, or near ones where its folder holds the weights alone."""
+    folder = checkpoint.folder
+    if (folder / STATE).exists():
+        state = load_checkpoint(folder, resume=True).state or {}
+        config = TrainConfig(**state.get("training", {}))
+    else:
+        if not options.data:
+            raise UserError(f"{folder} holds weights only and does not say what it was trained on; give --data FILE")
+        config = TrainConfig(block_size=checkpoint.config.get("block_size", TrainConfig.block_size))
+    return dataclasses.replace(config, data=options.data, val_fraction=0.0) if options.data else config
+
+
+def measure(
+    model: Model, source: Source, tokenizer: Tokenizer, masked: bool, options: EvaluateOptions
+) -> dict[str, Any]:
+    """What there is to say about a model, by name; all of it as JSON has it.
+
+    Raises ValueError where no label is counted.
+    """
+    rows = max(1, _POSITIONS // source.block_size)
+    with Shards() as shards:
+        found = evaluate(model, source.held_out(rows), shards.n if options.device == "cpu" else 1)
+        measured: dict[str, Any] = {"tokens": found.tokens, "loss": found.loss, "perplexity": found.perplexity}
+        if not masked:
+            characters = spelled(source, tokenizer, rows)
+            measured |= {"characters": characters, "bits_per_character": found.bits_per_character(characters)}
+        measured["accuracy"] = accuracy(model, source.held_out(rows))
+        if options.exposure and not masked and isinstance(source, TextSource):
+            ids = source.validation
+            half = min(_CONTEXT, len(ids) // 2)
+            bias = exposure_bias(
+                model, ids, prefix=half, length=half, order=min(4, half), samples=options.exposure, seed=options.seed,
+                vocab_size=len(tokenizer),
+            )  # fmt: skip
+            measured["exposure_bias"] = {"ratio": bias.ratio, **bias._asdict(), "context": half}
+    return measured
+
+
+def spelled(source: Source, tokenizer: Tokenizer, rows: int) -> int:
+    """How many characters the labels that count spell, control tokens among them spelling none."""
+    control = [IGNORED, *tokenizer.specials.values()]
+    labels = (batch.labels.ravel() for batch in source.held_out(rows))
+    return len(tokenizer.decode(np.concatenate([part[~np.isin(part, control)] for part in labels])))
+
+
+def _lines(measured: dict[str, Any], masked: bool) -> list[str]:
+    lines = [
+        f"loss                {measured['loss']:.4f} nats per token, over {measured['tokens']:,} tokens",
+        f"perplexity          {measured['perplexity']:.3f}",
+    ]
+    if not masked:
+        of = f"{measured['characters']:,} characters"
+        lines.append(f"bits per character  {measured['bits_per_character']:.4f}, over {of}")
+    what = "masked accuracy     " if masked else "accuracy            "
+    lines.append(f"{what}{measured['accuracy']:.4f} of them are the likeliest token")
+    if bias := measured.get("exposure_bias"):
+        lines.append(
+            f"exposure bias       {bias['ratio']:.3f} ± {bias['error']:.3f} (1: none): quality {bias['true']:.3f} "
+            f"behind {bias['context']} true tokens, {bias['own']:.3f} behind its own"
+        )
+    return lines
+
+
+if __name__ == "__main__":
+    sys.exit(run("evaluate", main))
