@@ -258,8 +258,9 @@ def test_a_tied_weight_is_saved_once(saved: Path) -> None:
 
 
 @pytest.mark.parametrize("stop", [0, 1, 3, 5])
-def test_resuming_is_as_if_it_had_never_stopped(tmp_path: Path, stop: int) -> None:
-    config = dataclasses.replace(SMALL, log_every=2, eval_every=4)
+@pytest.mark.parametrize("options", [{}, {"optimizer": "muon", "schedule": "linear"}], ids=["adamw", "muon"])
+def test_resuming_is_as_if_it_had_never_stopped(tmp_path: Path, stop: int, options: dict[str, Any]) -> None:
+    config = dataclasses.replace(SMALL, log_every=2, eval_every=4, **options)
     whole = Trainer(gpt(), IDS, config)
     expected = list(whole)
 

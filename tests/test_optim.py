@@ -461,3 +461,28 @@ def test_a_resumed_schedule_goes_on() -> None:
 def test_schedules_that_cannot_be(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         schedule(**options)
+
+
+def linear(**options: Any) -> optim.WarmupLinear:
+    plan = {"warmup_steps": 3, "total_steps": 10, "min_lr": 0.1, "decay_steps": 4}
+    groups = [{"params": [leaf(1.0)], "lr": lr} for lr in (1.0, 0.5)]
+    return optim.WarmupLinear(optim.AdamW(groups), **{**plan, **options})
+
+
+def test_warm_up_peak_and_line() -> None:
+    plan = linear()
+    seen = []
+    for _ in range(12):
+        seen.append(plan.get_last_lr())
+        plan.step()
+    for at, peak in enumerate((1.0, 0.5)):
+        fall = [0.1 + (peak - 0.1) * left for left in (0.75, 0.5, 0.25)]
+        rates = [peak / 4, peak / 2, peak * 3 / 4, *[peak] * 4, *fall, 0.1, 0.1]
+        assert [lrs[at] for lrs in seen] == pytest.approx(rates)
+    again = linear(decay_steps=1)
+    again.load_state_dict(json.loads(json.dumps({**plan.state_dict(), "last_step": 8})))
+    assert again.get_last_lr() == pytest.approx([0.55, 0.3])
+    assert linear(decay_steps=0, total_steps=3).get_last_lr() == [0.25, 0.125]
+    for wrong in (-1, 8):
+        with pytest.raises(ValueError, match=f"decay_steps {wrong} must be 0 or more, and with warmup_steps 3"):
+            linear(decay_steps=wrong)

@@ -168,6 +168,36 @@ def test_decay_spares_tensors_of_one_axis() -> None:
     assert all(p.ndim < 2 for p in groups[1]["params"])
 
 
+def test_muon_takes_the_matrices_of_blocks_and_adamw_the_rest() -> None:
+    config = dataclasses.replace(SMALL, optimizer="muon", muon_lr=0.05, lr=0.01)
+    trainer = Trainer(gpt(), IDS, config)
+    taken = {group["use_muon"]: group for group in trainer.optimizer.param_groups if group["lr"]}
+    assert {name.split(".")[0] for name in taken[True]["param_names"]} == {"blocks"}
+    assert {p.ndim for p in taken[True]["params"]} == {2}
+    assert trainer.schedule.base_lrs[:2] == [0.05, 0.01]
+    named = [name for group in trainer.optimizer.param_groups for name in group["param_names"]]
+    assert sorted(named) == sorted(name for name, _ in trainer.model.named_parameters())
+    with pytest.raises(ValueError, match="a Bigram has no hidden matrix"):
+        Trainer(bigram(), IDS, config)
+
+
+def test_muons_momentum_rises_over_300_steps() -> None:
+    trainer = Trainer(gpt(), IDS, dataclasses.replace(SMALL, optimizer="muon", momentum=(0.8, 0.9), steps=400))
+    found = {}
+    for step in (0, 150, 300, 399):
+        trainer.step = step
+        trainer.advance()
+        found[step] = [group["momentum"] for group in trainer.optimizer.param_groups if group["use_muon"]]
+    assert found == {0: [0.8], 150: [pytest.approx(0.85)], 300: [pytest.approx(0.9)], 399: [pytest.approx(0.9)]}
+
+
+def test_a_linear_schedule_holds_and_falls() -> None:
+    config = dataclasses.replace(SMALL, steps=20, lr=0.1, min_lr=0.0, warmup=3, schedule="linear", decay=0.5)
+    trainer = Trainer(bigram(), IDS, dataclasses.replace(config, log_every=1))
+    rates = [report.metrics.lr for report in trainer if report.metrics]
+    assert rates == pytest.approx([0.025, 0.05, 0.075] + [0.1] * 8 + [0.01 * n for n in range(9, 0, -1)])
+
+
 def test_few_steps_shorten_the_warm_up() -> None:
     trainer = Trainer(bigram(), IDS, TrainConfig(steps=4, block_size=8, lr=1e-5))
     rates = [report.metrics.lr for report in trainer if report.metrics]
@@ -197,6 +227,12 @@ def test_a_text_shorter_than_a_window() -> None:
         ("betas", (0.9, 1.0)),
         ("val_fraction", 1.0),
         ("warmup", -1),
+        ("muon_lr", -1.0),
+        ("momentum", (0.9, 1.0)),
+        ("momentum", (0.9,)),
+        ("optimizer", "sgd"),
+        ("schedule", "constant"),
+        ("decay", 1.5),
     ],
 )
 def test_options_out_of_range(field: str, value: Any) -> None:

@@ -38,7 +38,8 @@ from tools.progress import Display as Display
 
 METRICS = "metrics.jsonl"
 _BEST = "best"
-_FIXED = ("seed", "tokenizer", "vocab_size", "documents", "answer_only")  # training options that a resumed run keeps
+# training options that a resumed run keeps
+_FIXED = ("seed", "optimizer", "tokenizer", "vocab_size", "documents", "answer_only")
 _HIDDEN = ("vocab_size", "block_size")  # of a model's Config: the text decides the one, a training option the other
 
 

@@ -6,7 +6,7 @@ from tinygrad_edu.optim import lr_scheduler
 from tinygrad_edu.optim.adagrad import Adagrad
 from tinygrad_edu.optim.adamw import Adam, AdamW
 from tinygrad_edu.optim.groups import decay_groups, muon_groups
-from tinygrad_edu.optim.lr_scheduler import WarmupCosine
+from tinygrad_edu.optim.lr_scheduler import WarmupCosine, WarmupLinear
 from tinygrad_edu.optim.muon import Muon, MuonAdamW
 from tinygrad_edu.optim.optimizer import Optimizer
 from tinygrad_edu.optim.rmsprop import RMSprop
@@ -22,6 +22,7 @@ __all__ = [
     "Optimizer",
     "RMSprop",
     "WarmupCosine",
+    "WarmupLinear",
     "decay_groups",
     "lr_scheduler",
     "muon_groups",

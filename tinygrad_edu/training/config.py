@@ -45,11 +45,27 @@ class TrainConfig:
     accumulation: int = 1
     """Batches that go into one update, weighted by their tokens; more of them act as a larger batch in less memory."""
 
+    optimizer: str = "adamw"
+    """adamw for all weights, or muon for the matrices of the blocks beside adamw for the rest: fewer steps, each a
+    little longer."""
+
     lr: float = 1e-3
-    """Peak learning rate, reached after the warm-up."""
+    """Peak learning rate of AdamW, reached after the warm-up."""
+
+    muon_lr: float = 0.02
+    """Peak learning rate of Muon: about the length of a step, as its updates are orthogonal matrices."""
+
+    momentum: tuple[float, float] = (0.85, 0.95)
+    """Muon: how slowly the mean of the gradients forgets, at first and after 300 steps."""
 
     min_lr: float = 1e-4
-    """Learning rate at the end of the cosine; never above lr."""
+    """Learning rate at the end of the schedule; never above the peak."""
+
+    schedule: str = "cosine"
+    """How the learning rate falls: cosine, from the warm-up on, or linear, at the end of the run."""
+
+    decay: float = 0.7
+    """Linear: share of the steps in which it falls; before, it stays at its peak."""
 
     warmup: int = 100
     """Steps in which the learning rate rises in a line to its peak; never more than half of all steps."""
@@ -85,14 +101,20 @@ class TrainConfig:
     """Threads that share a batch. 0: one for each core."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "betas", tuple(self.betas))  # JSON gives a list back
+        for name in ("betas", "momentum"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))  # JSON gives a list back
         for name in ("steps", "batch_size", "block_size", "vocab_size", "accumulation", "log_every"):
             self._check(name, getattr(self, name) >= 1, "must be 1 or more")
         for name in ("warmup", "eval_every", "save_every", "patience", "seed", "threads"):
             self._check(name, getattr(self, name) >= 0, "must be 0 or more")
-        for name in ("lr", "min_lr", "weight_decay", "clip"):
+        for name in ("lr", "muon_lr", "min_lr", "weight_decay", "clip"):
             self._check(name, 0 <= getattr(self, name) < math.inf, "must be 0 or more, and finite")
-        self._check("betas", all(0 <= beta < 1 for beta in self.betas), "must be two numbers from 0 to below 1")
+        for name in ("betas", "momentum"):
+            right = len(getattr(self, name)) == 2 and all(0 <= beta < 1 for beta in getattr(self, name))
+            self._check(name, right, "must be two numbers from 0 to below 1")
+        self._check("optimizer", self.optimizer in ("adamw", "muon"), "must be adamw or muon")
+        self._check("schedule", self.schedule in ("cosine", "linear"), "must be cosine or linear")
+        self._check("decay", 0 <= self.decay <= 1, "must lie in [0, 1]")
         self._check("val_fraction", 0 <= self.val_fraction < 1, "must be at least 0 and below 1")
         kinds = ("", *DOCUMENTS, PAIRS)
         self._check("documents", self.documents in kinds, f"must be one of {', '.join(kinds[1:])}, or empty")

@@ -13,11 +13,12 @@ from tinygrad_edu import random
 from tinygrad_edu.data import Source, TextSource, Tokenizer
 from tinygrad_edu.generation import Model
 from tinygrad_edu.nn.utils import clip_grad_norm_
-from tinygrad_edu.optim import AdamW, Optimizer, WarmupCosine, decay_groups
+from tinygrad_edu.optim import Optimizer, decay_groups
 from tinygrad_edu.training.checkpoint import CheckpointError, save_checkpoint
 from tinygrad_edu.training.config import TrainConfig
 from tinygrad_edu.training.evaluation import evaluate
 from tinygrad_edu.training.metrics import Best, Metrics
+from tinygrad_edu.training.optimization import optimizer_of, schedule_of, set_momentum
 
 Backward = Callable[[Model, Any], tuple[float, int]]  # a model, and a batch as its `loss` takes it
 
@@ -60,7 +61,7 @@ class Trainer:
     last `config.val_fraction` is measured on, or a source of batches. backward: how a batch becomes a loss and
     gradients of the mean; an object that shares the batch among threads takes this one's place. threads: how many
     measure at a time, see `evaluate`.
-    optimizer: makes one from the parameter groups; AdamW with the config's lr and betas unless given.
+    optimizer: makes one from the parameter groups; what the config says unless given.
 
     Raises DataError for a text that is too short, ValueError for ids that the model has no row for. While it runs:
     TrainingError for a loss or gradient that is not finite; the weights are those of the step before then.
@@ -85,11 +86,11 @@ class Trainer:
         if data.largest >= size:
             raise ValueError(f"the text holds token id {data.largest}, but the model's vocab_size is {size}")
         self.model, self.data, self.config, self.backward, self.threads = model, data, config, backward, threads
-        groups = decay_groups(model, config.weight_decay)
-        self.optimizer = optimizer(groups) if optimizer else AdamW(groups, lr=config.lr, betas=config.betas)
-        self.schedule = WarmupCosine(
-            self.optimizer, min(config.warmup, config.steps // 2), config.steps, min(config.min_lr, config.lr)
-        )
+        if optimizer is None:
+            self.optimizer = optimizer_of(model, config)
+        else:
+            self.optimizer = optimizer(decay_groups(model, config.weight_decay))
+        self.schedule = schedule_of(self.optimizer, config)
         # a stream of its own, far from the one of initial weights and dropout
         self.order = random.Generator(config.seed + (1 << 63))
         self.best = Best()
@@ -166,6 +167,7 @@ class Trainer:
                 f"the {what} became {value} in step {self.step + 1}, so training stopped before it changed the "
                 f"weights; try a lower lr (now {self.schedule.get_last_lr()[0]:.3g}), a longer warmup or a smaller clip"
             )
+        set_momentum(self.optimizer, self.config, self.step)
         self.optimizer.step()
         return norm
 

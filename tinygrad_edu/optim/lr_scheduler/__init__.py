@@ -7,7 +7,7 @@ from tinygrad_edu.optim.lr_scheduler.cosine import CosineAnnealingLR, CosineAnne
 from tinygrad_edu.optim.lr_scheduler.plateau import ReduceLROnPlateau
 from tinygrad_edu.optim.lr_scheduler.sequence import SequentialLR
 from tinygrad_edu.optim.lr_scheduler.simple import ConstantLR, ExponentialLR, LambdaLR, LinearLR, MultiStepLR, StepLR
-from tinygrad_edu.optim.lr_scheduler.warmup import WarmupCosine
+from tinygrad_edu.optim.lr_scheduler.warmup import WarmupCosine, WarmupLinear
 
 __all__ = [
     "ConstantLR",
@@ -23,6 +23,7 @@ __all__ = [
     "SequentialLR",
     "StepLR",
     "WarmupCosine",
+    "WarmupLinear",
 ]
 
 
