@@ -40,8 +40,8 @@ class Attention(nn.Module):
 
     Args of the call: x [B, q, D]; memory [B, k, D] or None; visible, boolean, broadcast to [B, H, q, k], True where
     query q may read key k; causal, whether position q reads none after itself; turn, from `rotation`, for rotary
-    positions in self-attention; kept, a cache's layer, whose keys and values stand before those of x. Returns
-    [B, q, D]. A query that may read nothing gets 0, never NaN.
+    positions in self-attention; kept, a cache's layer, whose keys and values stand before those of x, or are those of
+    memory. Returns [B, q, D]. A query that may read nothing gets 0, never NaN.
     Raises ValueError for a width that is no multiple of heads, or heads that are none of key_heads.
     Source: Vaswani et al., "Attention is all you need", 2017, section 3.2; Ainslie et al., "GQA: training generalized
     multi-query Transformer models", 2023; Henry et al., "Query-key normalization for Transformers", 2020.
@@ -87,13 +87,14 @@ class Attention(nn.Module):
         turn: Rotation | None = None,
         kept: Layer | None = None,
     ) -> Tensor:
-        q, k, v = self.project(x, memory)  # [B, H, q, d], [B, G, k, d], [B, G, k, d] with G heads of keys
-        if self.query_norm is not None and self.key_norm is not None:
-            q, k = self.query_norm(q), self.key_norm(k)
-        if turn is not None:
-            q, k = rotate(q, turn), rotate(k, turn)
-        if kept is not None:
-            k, v = kept.extend(k, v)  # [B, G, k, d], k the positions before x and those of x
+        if memory is not None and kept is not None and kept.length:
+            q, (k, v) = self.query(x), kept.all()  # of the same memory as before, so nothing of it is made again
+        else:
+            q, k, v = self.project(x, memory)  # [B, H, q, d], [B, G, k, d], [B, G, k, d] with G heads of keys
+            if turn is not None:
+                q, k = rotate(q, turn), rotate(k, turn)
+            if kept is not None:
+                k, v = kept.extend(k, v)  # [B, G, k, d], k the positions before x and those of x
         dropped = self.dropout.p if self.training else 0.0
         grouped = self.key_heads < self.heads
         o = F.scaled_dot_product_attention(q, k, v, visible, dropped, causal, enable_gqa=grouped)  # [B, H, q, d]
@@ -102,12 +103,20 @@ class Attention(nn.Module):
     def project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Q from x; K and V from x as well, or from memory: views of one product, or of two."""
         if memory is None:
-            q, k, v = self.qkv(x).split(self.widths, dim=-1)  # [B, T, D], [B, T, G·d], [B, T, G·d]
+            q, k, v = map(self.split, self.qkv(x).split(self.widths, dim=-1))  # [B, H, T, d], [B, G, T, d] twice
+            q = q if self.query_norm is None else self.query_norm(q)
         else:
             D, W, b = self.width, self.qkv.weight, self.qkv.bias
-            q = F.linear(x, W[:D], None if b is None else b[:D])  # [B, q, D]
-            k, v = F.linear(memory, W[D:], None if b is None else b[D:]).chunk(2, dim=-1)  # each [B, k, G·d]
-        return self.split(q), self.split(k), self.split(v)
+            q = self.query(x)  # [B, H, q, d]
+            both = F.linear(memory, W[D:], None if b is None else b[D:])  # [B, k, 2·G·d]
+            k, v = map(self.split, both.chunk(2, dim=-1))  # each [B, G, k, d]
+        return q, k if self.key_norm is None else self.key_norm(k), v
+
+    def query(self, x: Tensor) -> Tensor:
+        """Q alone, [B, H, q, d]."""
+        D, W, b = self.width, self.qkv.weight, self.qkv.bias
+        q = self.split(F.linear(x, W[:D], None if b is None else b[:D]))
+        return q if self.query_norm is None else self.query_norm(q)
 
     def split(self, x: Tensor) -> Tensor:
         """[B, T, H·d] -> [B, H, T, d]"""
@@ -166,7 +175,7 @@ class Block(nn.Module):
         options: more of Attention: key_heads, normalised.
 
     The call takes x [B, T, D] with `visible`, `causal`, `turn` and `kept` as in Attention, and for the cross-attention
-    memory [B, k, D] with memory_visible, broadcast to [B, H, T, k]; it returns [B, T, D].
+    memory [B, k, D] with memory_visible, broadcast to [B, H, T, k], and memory_kept; it returns [B, T, D].
     Raises ValueError for a norm of another name; the call raises one for a memory that nothing reads, or none to read.
     Source: Xiong et al., "On layer normalization in the Transformer architecture", 2020; Zhang and Sennrich, "Root mean
     square layer normalization", 2019.
@@ -207,6 +216,7 @@ class Block(nn.Module):
         memory: Tensor | None = None,
         memory_visible: Tensor | None = None,
         kept: Layer | None = None,
+        memory_kept: Layer | None = None,
     ) -> Tensor:
         if (memory is None) != (self.cross is None):
             raise ValueError(
@@ -218,10 +228,10 @@ class Block(nn.Module):
                 self.attention_norm(x), visible=visible, causal=causal, turn=turn, kept=kept
             )  # [B, T, D]
             if self.cross is not None and self.cross_norm is not None:
-                x = x + self.cross(self.cross_norm(x), memory, memory_visible)  # [B, T, D]
+                x = x + self.cross(self.cross_norm(x), memory, memory_visible, kept=memory_kept)  # [B, T, D]
             return x + self.feed_forward(self.feed_forward_norm(x))  # [B, T, D]
         a = self.attention(x, visible=visible, causal=causal, turn=turn, kept=kept)  # [B, T, D]
         x = self.attention_norm(x + a)
         if self.cross is not None and self.cross_norm is not None:
-            x = self.cross_norm(x + self.cross(x, memory, memory_visible))  # [B, T, D]
+            x = self.cross_norm(x + self.cross(x, memory, memory_visible, kept=memory_kept))  # [B, T, D]
         return self.feed_forward_norm(x + self.feed_forward(x))  # [B, T, D]

@@ -38,7 +38,11 @@ class Layer:
             raise ValueError(f"Cache: it keeps {self._keys.shape[0]} sequences, and keys of {keys.shape[0]} came")
         self._keys[..., start:stop, :], self._values[..., start:stop, :] = keys, values
         self.length = stop
-        return self._keys[..., :stop, :], self._values[..., :stop, :]
+        return self.all()
+
+    def all(self) -> tuple[Tensor, Tensor]:
+        """The keys and values kept."""
+        return self._keys[..., : self.length, :], self._values[..., : self.length, :]
 
     def choose(self, rows: Any) -> None:
         """Go on with those of the sequences whose numbers are `rows`, in that order, one perhaps several times."""
@@ -52,7 +56,8 @@ class Layer:
 class Cache:
     """A `Layer` for each of a model's attentions, and which of the positions kept belong together.
 
-    layers: how many attentions. capacity: for how many positions there is room, the model's block_size.
+    layers: how many attentions. capacity: for how many positions there is room, the model's block_size. memory: how
+    many positions a cross-attention reads, where there is one in each layer: `cache.memory` keeps its keys and values.
 
     A model takes it as `model(ids, cache=cache)`, reads `ids` as the positions that follow the ones kept, and returns
     the logits of the new ones. Equal to reading the whole text again, at the cost of the new ids alone.
@@ -65,8 +70,9 @@ class Cache:
     (4, (1, 2, 4, 4))
     """
 
-    def __init__(self, layers: int, capacity: int) -> None:
+    def __init__(self, layers: int, capacity: int, memory: int = 0) -> None:
         self.layers = [Layer(capacity) for _ in range(layers)]
+        self.memory = [Layer(memory) for _ in range(layers if memory else 0)]
         self.segments: Tensor | None = None
 
     @property
@@ -91,7 +97,7 @@ class Cache:
 
     def choose(self, rows: Any) -> None:
         """Go on with those of the sequences whose numbers are `rows`, as beam search does."""
-        for layer in self.layers:
+        for layer in [*self.layers, *self.memory]:
             layer.choose(rows)
         if self.segments is not None:
             self.segments = self.segments[rows]

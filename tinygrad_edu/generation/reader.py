@@ -37,6 +37,12 @@ class Reader:
         self.ids = np.concatenate([self.ids, column[:, None]], axis=1)
         self.real = np.concatenate([self.real, np.ones((len(column), 1), bool)], axis=1)
 
+    def choose(self, rows: np.ndarray) -> None:
+        """Go on with the texts number `rows`, in that order, one perhaps several times."""
+        self.ids, self.real = self.ids[rows], self.real[rows]
+        if self._cache is not None:
+            self._cache.choose(rows)
+
     def logits(self) -> np.ndarray:
         """[B, V] behind the texts. Modes are entered anew each time: the caller may train in between."""
         first = max(self.ids.shape[1] - self._block_size, 0)  # the column that stands at position 0

@@ -1,0 +1,148 @@
+"""Encoder-decoder: one Transformer reads a sequence, another writes an answer and reads the first one's features."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import tinygrad_edu as tg
+from models.language import LanguageModel
+from models.transformer import Block
+from tinygrad_edu import Tensor, nn
+from tinygrad_edu.generation import Cache
+
+
+@dataclass(frozen=True)
+class Seq2SeqConfig:
+    """The shape of an encoder-decoder; the defaults are a small one. Raises ValueError for one that cannot be built."""
+
+    vocab_size: int  # V, the number of different tokens, of both sides: the tokenizer decides it
+    block_size: int = 80  # longest S that is read, and longest T that is written, its begin included
+    layers: int = 2  # blocks of the encoder, and as many of the decoder
+    heads: int = 4  # H, attention patterns side by side in a block
+    width: int = 128  # D, features of a position, shared out among the heads
+    dropout: float = 0.0  # part of the activations dropped in training; more than 0 where pairs are few
+    bias: bool = False  # whether Linear and LayerNorm add one: costs time and hardly changes the loss
+
+    def __post_init__(self) -> None:
+        for name in ("vocab_size", "block_size", "layers", "heads", "width"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"Seq2SeqConfig: {name} must be at least 1, not {getattr(self, name)}")
+        if self.width % self.heads:
+            raise ValueError(
+                f"Seq2SeqConfig: width {self.width} is not a multiple of heads {self.heads}, so the heads cannot share "
+                f"it evenly; take width {self.width // self.heads * self.heads or self.heads} or other heads"
+            )
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"Seq2SeqConfig: dropout must lie in [0, 1), not {self.dropout}")
+
+
+class Seq2Seq(LanguageModel):
+    """Logits of the next token of an answer at each position, from the answer so far and a whole other sequence.
+
+    Two stacks of GPT's blocks: the encoder's see all of the source, the decoder's see what is before them in the answer
+    and, by a cross-attention between their attention and their feed-forward, all features that the encoder made. The
+    source's padding is hidden from both.
+
+    `model(ids, source, mask)`: ids [B, T], the answer so far, begin first; source [B, S], what is read; integers in
+    [0, V); mask [B, S], True or 1 at the source's tokens and False or 0 at padding, no padding where None; logits
+    [B, T, V], position t's from the ids up to t and the whole source.
+    Raises ValueError for a T or S over block_size, IndexError for an id outside [0, V).
+    Source: Vaswani et al., "Attention is all you need", 2017.
+
+    >>> model = Seq2Seq(Seq2SeqConfig(vocab_size=11, layers=1, heads=2, width=16))
+    >>> model([[1, 5]], source=[[3, 1, 4, 0]], mask=[[1, 1, 1, 0]]).shape
+    (1, 2, 11)
+    """
+
+    Config = Seq2SeqConfig
+    paired = True  # it is trained on pairs of texts
+
+    def __init__(self, config: Seq2SeqConfig) -> None:
+        super().__init__()
+        c = self.config = config
+        self.token = nn.Embedding(c.vocab_size, c.width)  # of both sides, and of the head
+        self.source_position = nn.Embedding(c.block_size, c.width)
+        self.position = nn.Embedding(c.block_size, c.width)
+        self.dropout = nn.Dropout(c.dropout)
+        self.encoder = nn.ModuleList(Block(c.width, c.heads, c.dropout, c.bias) for _ in range(c.layers))
+        self.encoder_norm = nn.LayerNorm(c.width, bias=c.bias)
+        self.decoder = nn.ModuleList(Block(c.width, c.heads, c.dropout, c.bias, cross=True) for _ in range(c.layers))
+        self.norm = nn.LayerNorm(c.width, bias=c.bias)
+        self.head = nn.Linear(c.width, c.vocab_size, bias=False)
+        self.head.weight = self.token.weight
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weights as GPT does: what is added to a stream smaller by the root of how often that happens."""
+        for name, p in self.named_parameters():
+            if name.endswith(("output.weight", "down.weight")):
+                nn.init.normal_(p, std=0.02 / math.sqrt((3 if "decoder" in name else 2) * self.config.layers))
+            elif p.ndim == 2:
+                nn.init.normal_(p, std=0.02)
+            elif name.endswith("bias"):
+                nn.init.zeros_(p)
+
+    def forward(self, ids: Any, source: Any, mask: Any = None) -> Tensor:
+        memory, visible = self.encode(source, mask)  # [B, S, D], [B, 1, 1, S] or None
+        return self.decode(ids, memory, visible)  # [B, T, V]
+
+    def encode(self, source: Any, mask: Any = None) -> tuple[Tensor, Tensor | None]:
+        """(features of every position [B, S, D], which of them may be read [B, 1, 1, S], None for all)."""
+        source = self.ids(source)  # [B, S]
+        visible = None if mask is None else (self.ids(mask) != 0)[:, None, None, :]  # [B, 1, 1, S]
+        if visible is not None and visible.shape[-1] != source.shape[1]:
+            raise ValueError(f"Seq2Seq: the mask has {visible.shape[-1]} positions, the source {source.shape[1]}")
+        x = self.token(source) + self.source_position(self._places(source.shape[1], "source"))  # [B, S, D]
+        x = self.dropout(x)  # [B, S, D]
+        for block in self.encoder:
+            x = block(x, visible)  # [B, S, D]
+        return self.encoder_norm(x), visible
+
+    def decode(self, ids: Any, memory: Tensor, visible: Tensor | None = None, cache: Cache | None = None) -> Tensor:
+        """Logits [B, T, V] of what follows ids [B, T], with what `encode` gave of the source."""
+        ids = self.ids(ids)  # [B, T]
+        before = 0 if cache is None else cache.length
+        places = self._places(before + ids.shape[1], "ids")[before:]  # [T]
+        x = self.dropout(self.token(ids) + self.position(places))  # [B, T, D]
+        for i, block in enumerate(self.decoder):
+            kept = {} if cache is None else {"kept": cache[i], "memory_kept": cache.memory[i]}
+            x = block(x, causal=True, memory=memory, memory_visible=visible, **kept)  # [B, T, D]
+        return self.head(self.norm(x))  # [B, T, V]
+
+    def answering(self, source: Any, mask: Any = None) -> "Answer":
+        """The model as one that reads the answer alone, for `generate` and `beam_search`; source as in the call."""
+        return Answer(self, source, mask)
+
+    def _places(self, count: int, what: str) -> Tensor:
+        if count > self.config.block_size:
+            raise ValueError(
+                f"Seq2Seq: {count} {what} in a row, but the model is built for block_size {self.config.block_size} "
+                f"positions; cut the sequence, or build the model with a larger block_size"
+            )
+        return tg.arange(count, device=self.token.weight.device)
+
+
+class Answer(nn.Module):
+    """A Seq2Seq with a source that stays: `answer(ids)` gives the logits [B, T, V] of what comes behind ids [B, T].
+
+    One source serves several answers.
+    """
+
+    def __init__(self, model: Seq2Seq, source: Any, mask: Any = None) -> None:
+        super().__init__()
+        self.model, self.config = model, model.config
+        self.source, self.mask = model.ids(source), mask
+        self._read: tuple[Tensor, Tensor | None] | None = None
+
+    def new_cache(self) -> Cache:
+        """An empty cache for an answer, and for the keys and values of the source."""
+        self._read = None
+        return Cache(self.config.layers, self.config.block_size, memory=self.source.shape[1])
+
+    def forward(self, ids: Any, cache: Cache | None = None) -> Tensor:
+        if cache is None or self._read is None:
+            self._read = self.model.encode(self.source, self.mask)
+        memory, visible = self._read
+        if memory.shape[0] == 1:
+            memory = memory.expand(len(ids), *memory.shape[1:])
+        return self.model.decode(ids, memory, visible, cache)

@@ -1,0 +1,84 @@
+"""Beam search: the likeliest continuations that are found when a few of them are followed at once."""
+
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tinygrad_edu.generation.measuring import Model
+from tinygrad_edu.generation.reader import Reader
+
+
+class Found(NamedTuple):
+    """A continuation. ids [n]: its tokens, without the one it stopped at. log_probability: ln of its own probability,
+    the stop included. score: what the search ranks by."""
+
+    ids: np.ndarray
+    log_probability: float
+    score: float
+
+
+def beam_search(
+    model: Model,
+    ids: Any,
+    tokens: int,
+    beams: int,
+    *,
+    stop: int | Collection[int],
+    length_penalty: float = 0.6,
+    vocab_size: int | None = None,
+) -> list[Found]:
+    """Up to `beams` continuations of one prompt, best first.
+
+    In every step each of the `beams` texts is continued by every token, and the likeliest of all these are kept. Of
+    texts that have ended with `stop`, and at last of those that have not, the ones with the highest score
+
+        score = ln p / ((5 + n) / 6)^length_penalty
+
+    are given, n counting all tokens: without a penalty a longer text would never be likelier than its own beginning.
+
+    model: as in `generate`. ids: a prompt [T]. tokens: the longest continuation. beams: 1 is greedy. stop: a token, or
+    several, that ends a text. length_penalty: 0 ranks by probability alone. vocab_size: ids from here on are padding.
+    Raises ValueError for an empty prompt, and numbers below 1.
+    Source: Wu et al., "Google's neural machine translation system", 2016, section 7.
+    """
+    if min(tokens, beams) < 1:
+        raise ValueError(f"beam_search: tokens {tokens} and beams {beams} must be 1 or more")
+    prompt = np.asarray(ids)
+    if prompt.ndim != 1 or prompt.size == 0 or prompt.dtype.kind not in "iu":
+        raise ValueError(f"beam_search: a prompt is token ids [T], got shape {prompt.shape} of {prompt.dtype}")
+    stops = np.atleast_1d(np.asarray(list(stop) if isinstance(stop, Collection) else stop))
+    reader = Reader(model, [prompt.astype(np.int64)], pad=0)
+    so_far = np.zeros(1)  # ln p of each text
+    ended: list[Found] = []
+
+    def found(row: int, ln_p: float, n: int) -> Found:
+        own = reader.ids[row, prompt.size :]
+        return Found(own, float(ln_p), float(ln_p) / ((5 + n) / 6) ** length_penalty)
+
+    for n in range(1, tokens + 1):
+        total = so_far[:, None] + log_softmax(reader.logits()[:, :vocab_size])  # [rows, V]
+        for row, token in zip(*np.nonzero(np.isin(np.arange(total.shape[1]), stops)[None] & np.isfinite(total))):
+            ended.append(found(row, total[row, token], n))
+        total[:, stops[stops < total.shape[1]]] = -np.inf
+        best = np.argsort(-total, axis=None, kind="stable")[:beams]
+        best = best[np.isfinite(total.ravel()[best])]
+        ended = sorted(ended, key=lambda f: -f.score)[:beams]
+        rows, column = np.divmod(best, total.shape[1])
+        so_far = total.ravel()[best]
+        # a text only becomes less likely, and the longest possible is judged most mildly
+        if not best.size or (
+            len(ended) == beams and so_far[0] / ((5 + tokens) / 6) ** length_penalty <= ended[-1].score
+        ):
+            return ended
+        reader.choose(rows)
+        reader.append(column)
+    unfinished = [found(row, ln_p, tokens) for row, ln_p in enumerate(so_far)]
+    return sorted([*ended, *unfinished], key=lambda f: -f.score)[:beams]
+
+
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    """ln of the probabilities [..., V], float64."""
+    z = np.asarray(logits, dtype=np.float64)
+    z = z - z.max(axis=-1, keepdims=True)
+    return z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
