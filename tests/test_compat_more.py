@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tinygrad_edu as tg
@@ -73,3 +74,23 @@ def test_a_parameter_takes_a_programs_own_marks() -> None:
 def test_what_autograd_has_elsewhere(name: str) -> None:
     with pytest.raises(AttributeError, match="tinygrad_edu"):
         getattr(autograd, name)
+
+
+def test_changes_in_place_take_pytorchs_arguments() -> None:
+    x = tg.tensor([[4.0, -7.0], [9.0, 2.0]])
+    assert x.clone().copy_(src=tg.ones(2), non_blocking=True).tolist() == [[1.0, 1.0]] * 2
+    assert x.clone().div_(2.0, rounding_mode="trunc").tolist() == [[2.0, -3.0], [4.0, 1.0]]
+    assert x.clone().scatter_(1, tg.tensor([[0], [1]]), 10.0, reduce="add").tolist() == [[14.0, -7.0], [9.0, 12.0]]
+    assert x.clone().masked_fill_(x < 0, tg.tensor(0.0)).tolist() == [[4.0, 0.0], [9.0, 2.0]]
+    y = tg.tensor([1.0, 2.0], requires_grad=True)
+    z = y * 1
+    z.div_(y + 1, rounding_mode=None).sin_()
+    z.sum().backward()
+    np.testing.assert_allclose(np.asarray(y.grad), np.cos([1 / 2, 2 / 3]) / np.array([4.0, 9.0]), rtol=1e-6)
+
+
+def test_numpys_functions_take_tensors() -> None:
+    x = tg.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert np.sum(x).item() == 10.0
+    assert np.mean(x, axis=0).tolist() == [2.0, 3.0]
+    assert np.max(x).item() == 4.0

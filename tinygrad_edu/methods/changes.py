@@ -126,8 +126,10 @@ class Changes(Variable, result=False):
         """x ← x ⊙ other."""
         return self._change("mul_", arithmetic.Mul, other)
 
-    def div_(self, other: Any) -> Tensor:
-        """x ← x / other."""
+    def div_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """x ← x / other, rounded as by `div`."""
+        if rounding_mode is not None:
+            return self.copy_(self.clone().div(other, rounding_mode=rounding_mode))  # type: ignore[attr-defined]
         return self._change("div_", arithmetic.Div, other)
 
     def addcmul_(self, tensor1: Any, tensor2: Any, value: float = 1) -> Tensor:
@@ -201,9 +203,9 @@ class Changes(Variable, result=False):
     clip_ = clamp_
     subtract_, multiply_, divide_ = sub_, mul_, div_
 
-    def copy_(self, source: Any) -> Tensor:
-        """x ← source, broadcast and converted."""
-        source = operand(source, self).to(self.array.dtype, device=backend.device_of(self.array))
+    def copy_(self, src: Any, non_blocking: bool = False) -> Tensor:
+        """x ← src, broadcast and converted."""
+        source = operand(src, self).to(self.array.dtype, device=backend.device_of(self.array))
         check_broadcast(source.array.shape, self.array.shape, "copy_")
         return self._overwrite("copy_", source)
 
@@ -218,6 +220,7 @@ class Changes(Variable, result=False):
     def masked_fill_(self, mask: Any, value: Any) -> Tensor:
         """x ← value, a number, where the boolean `mask` is true."""
         mask = operand(mask, self)
+        value = value.array.item() if isinstance(value, Variable) and not value.requires_grad else value
         if mask.array.dtype.kind != "b":
             raise TypeError(f"masked_fill_: the mask must be boolean, got {mask.array.dtype}; compare something")
         check_broadcast(mask.array.shape, self.array.shape, "masked_fill_: mask")
@@ -230,8 +233,15 @@ class Changes(Variable, result=False):
         spread = pick.ScatterAdd(source, at, axis=axis, shape=self.array.shape)
         return self._change("scatter_add_", arithmetic.Add, spread)
 
-    def scatter_(self, dim: int, index: Any, src: Any = None, value: Any = None) -> Tensor:
-        """x ← x with src[..., i, ...] (or the number `value`) at [..., index[..., i, ...], ...] along `dim`."""
+    def scatter_(
+        self, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None
+    ) -> Tensor:
+        """x ← x with src[..., i, ...] (or the number `value`) at [..., index[..., i, ...], ...] along `dim`.
+
+        `reduce`: as of `scatter`.
+        """
+        if reduce is not None:
+            return self.copy_(self.clone().scatter(dim, index, src, value=value, reduce=reduce))  # type: ignore[attr-defined]
         axis, at = axis_of(self, dim, "scatter_"), operand(index, self)
         backend.check_ids(at.array, self.array.shape[axis], "scatter_")
         given = operand(src if value is None else value, self)
@@ -265,8 +275,10 @@ class Changes(Variable, result=False):
         """x ← its upper triangle, 0 below `diagonal`."""
         return self.masked_fill_(triangle(self, diagonal - 1, "triu_"), 0)
 
-    def fill_diagonal_(self, fill_value: float) -> Tensor:
-        """x ← x with the number `fill_value` on the diagonal of a matrix."""
+    def fill_diagonal_(self, fill_value: float, wrap: bool = False) -> Tensor:
+        """x ← x with the number `fill_value` on the diagonal of a matrix; `wrap` must be False."""
+        if wrap:
+            raise ValueError("fill_diagonal_: wrap=True is not here; fill the lower part of a tall matrix by itself")
         if self.array.ndim != 2:
             raise ValueError(f"fill_diagonal_: needs a matrix, got shape {self.array.shape}")
         along = backend.module_of(self.array).arange(min(self.array.shape))

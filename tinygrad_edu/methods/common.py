@@ -39,6 +39,8 @@ def numpy_names(function: Callable[P, R]) -> Callable[P, R]:
                 kwargs["dim"] = kwargs.pop("axis")
             if "keepdims" in kwargs:
                 kwargs["keepdim"] = kwargs.pop("keepdims")
+            if kwargs.get("out", function) is None:  # NumPy's own functions hand it on
+                del kwargs["out"]
         return function(*args, **kwargs)
 
     return call
