@@ -34,6 +34,7 @@ class Bigram(LanguageModel):
     """
 
     Config = BigramConfig
+    axes: ClassVar = {"ids": "B T", "labels": "B T", "table.weight": "V V"}
 
     def __init__(self, config: BigramConfig) -> None:
         super().__init__()

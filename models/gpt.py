@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import tinygrad_edu as tg
 from models.language import LanguageModel
@@ -98,6 +98,14 @@ class GPT(Pretrained, LanguageModel):
 
     Config = GPTConfig
     layout = GPT2
+    axes: ClassVar = {
+        "ids": "B T",
+        "labels": "B T",
+        "token.weight": "V D",
+        "position.weight": "P D",
+        "*.up.weight": "F D",
+    }
+    visibility, scaled = "causal", True  # what its attention is, for pictures to check
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()

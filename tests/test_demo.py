@@ -77,9 +77,7 @@ def test_the_page_shows(text: str) -> None:
 
 def test_the_lengths_that_the_page_explains_are_those_of_the_pictures() -> None:
     text = " ".join(page([RESULT], 5.0, "cpu", "runs/demo").split())
-    sizes = draw._SMALL["gpt"]
-    D, H = sizes["width"], sizes["heads"]
-    axes = {"B": draw._B, "T": draw._T, "D": D, "H": H, "d": D // H, "F": 4 * D, "V": sizes["vocab_size"]}
+    axes = {axis: draw.SIZES[axis] for axis in "BTDHFV"} | {"d": draw.SIZES["D"] // draw.SIZES["H"]}
     assert [
         f"{axis} = {length}" for axis, length in axes.items() if f"{axis} = {length} " not in text.replace(",", " ")
     ] == []

@@ -246,7 +246,11 @@ class TestTool:
         [
             ("", "gtp", "unknown model 'gtp'; did you mean 'gpt'?, or give path/to/file.py:function"),
             ("", "nowhere.py:f", "nowhere.py: no such file; give path/to/file.py:function"),
-            ("def f(): return 3", "{file}:f", "{file}:f returned int; it must return (model or function, its inputs)"),
+            (
+                "def f(): return 3",
+                "{file}:f",
+                "{file}:f returned int; it must return (model or function, its inputs), tensors, or a Graph",
+            ),
             ("def f(): return 3", "{file}:g", "unknown function in {file} 'g'; known are f"),
             ("def f(: 3", "{file}:f", "{file}:f: SyntaxError: invalid syntax"),
             ("def f(): return (lambda: 1 / 0), ()", "{file}:f", "{file}:f: ZeroDivisionError: division by zero"),
@@ -265,3 +269,86 @@ class TestTool:
     def test_endings(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
         assert run("draw", draw.main, ["bigram", "--out", str(tmp_path / "g.gif")]) == 2
         assert "g.gif: a graph is saved as one of .svg, .html, .dot, .md, .json" in capfd.readouterr().err
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (["gpt", "--view", "miror"], "unknown view 'miror'; did you mean 'mirror'?"),
+            (["gpt", "--lang", "de"], "unknown language 'de'; known are en, zh"),
+            (["gpt", "--level", "7"], "level: 7 is not one of 0, 1, 2, 3"),
+            (["gpt", "--level", "two"], "argument --level: invalid int value: 'two'"),
+            (["gpt", "--open", "block.3"], "open: no module is called 'block.3'"),
+            (["gpt", "--size", "B2"], "size: 'B2' is no size; give letters with lengths of 1 or more, such as B=2,T=5"),
+            (["gpt", "--size", "B=0"], "size: 'B=0' is no size"),
+            (["gpt", "--size", "Q=2"], "unknown size 'Q'; gpt has B, T, V, P, L, H, D, F"),
+            (["bigram", "--size", "H=2"], "unknown size 'H'; bigram has B, T, V"),
+            (["gpt", "--size", "D=13"], "GPTConfig: width 13 is not a multiple of heads 3"),
+            (["gpt", "--view", "ledger"], "g.svg: the ledger is a table in Markdown; end the name in .md"),
+            (["gpt", "--levle", "1"], "unknown option '--levle'; did you mean '--level'?"),
+        ],
+    )
+    def test_mistakes_in_options(
+        self, options: list[str], message: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        assert run("draw", draw.main, [*options, "--out", str(tmp_path / "g.svg")]) == 2
+        (line,) = capfd.readouterr().err.splitlines()
+        assert line.startswith("draw: " + message)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_options(self, tmp_path: Path) -> None:
+        def drawn(*options: str) -> str:
+            path = tmp_path / "my folder" / "it's a $(graph).dot"
+            assert run("draw", draw.main, ["gpt", *options, "--out", str(path)]) == 0
+            assert [p.name for p in tmp_path.rglob("*.*")] == [path.name]
+            return path.read_text(encoding="utf-8")
+
+        usual = drawn()
+        assert drawn("--level", "2", "--view", "twin", "--lang", "en") == usual
+        assert drawn("--level", "1") == graph_of("gpt").dot(level=1)
+        assert drawn("--level", "1", "--open", "blocks.1") == graph_of("gpt").dot(level=1, open="blocks.1")
+        assert "前向向下" in drawn("--lang", "zh")
+        sized = drawn("--size", "B=3, T=9,D=10,H=2")
+        assert "3×9×10" in sized
+        assert "2×5×12" in usual
+        assert "level 2 has" in drawn("--max-nodes", "12")
+        assert drawn("--view", "mirror", "--module", "blocks.0.attention") != usual
+
+    def test_the_ledger(self, tmp_path: Path) -> None:
+        assert run("draw", draw.main, ["gpt", "--view", "ledger", "--out", str(tmp_path / "g.md")]) == 0
+        assert (tmp_path / "g.md").read_text(encoding="utf-8") == graph_of("gpt").ledger()
+        assert graph_of("gpt").ledger().endswith("\ncheck: passed\n")
+        assert "scores are scaled by 1/√4, as declared" in graph_of("gpt").ledger()
+
+    def test_functions_in_files(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+        file = tmp_path / "mine own.py"
+        file.write_text(
+            "import tinygrad_edu as tg\n"
+            "from tinygrad_edu.graph import trace\n"
+            "def attention(T=4, D=6):\n"
+            "    x = tg.randn(2, T, D)\n"
+            "    Wq, Wk, Wv = (tg.randn(D, 3, requires_grad=True) for _ in range(3))\n"
+            "    q, k, v = x @ Wq, x @ Wk, x @ Wv\n"
+            "    att = (q @ k.mT / 3**0.5).softmax(-1)\n"
+            "    return att @ v\n"
+            "def drawn():\n"
+            "    return trace(lambda x: x * 2, tg.ones(3), title='mine')\n"
+        )
+        graph = graph_of_file(f"{file}:attention", {"T": 5})
+        headers = [card.header for card in graph.picture().cards() if card.role == "step"]
+        assert [h for h in headers if h[:3] in ("q =", "k =", "v =")] == ["q = x·Wq", "k = x·Wk", "v = x·Wv"]
+        assert "2×5×3" in graph.ledger()
+        assert "self-attention" in graph.ledger()
+        assert graph_of_file(f"{file}:drawn").record.title == "mine"
+        assert run("draw", draw.main, [f"{file}:attention", "--size", "H=2", "--out", str(tmp_path / "g.svg")]) == 2
+        assert f"size H: {file}:attention takes T, D" in capfd.readouterr().err
+
+    def test_without_dot(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.delenv(engine.VARIABLE, raising=False)
+        monkeypatch.setattr(engine, "_folders", list)
+        monkeypatch.setenv("PATH", str(tmp_path))
+        assert run("draw", draw.main, ["bigram", "--out", str(tmp_path / "b.svg")]) == 2
+        (line,) = capfd.readouterr().err.splitlines()
+        assert "pip install graphviz-pure" in line
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["b.dot", "b.md"]

@@ -1,52 +1,73 @@
-"""Draw a model's forward and backward graph: python -m tools.draw {bigram,gpt,FILE.py:FUNCTION} --out FILE."""
+"""Draw a computation forward and backward: python -m tools.draw {MODEL,FILE.py:FUNCTION} [options] --out FILE."""
 
 import dataclasses
 import importlib.util
+import inspect
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from models import MODELS
+from tinygrad_edu import Tensor
 from tinygrad_edu.data import Batch
-from tinygrad_edu.graph import Graph, LayoutError, trace
+from tinygrad_edu.graph import Graph, LayoutError, speaking, trace
+from tinygrad_edu.graph.words import LANGUAGES
 from tinygrad_edu.modes import setting
 from tinygrad_edu.random import Generator
 from tools.cli import Parser, UserError, run, unknown, users_mistakes
 
-# Small instances in which no two axes have the same length: B=2, T=5, H=3, d=4, D=12, F=48, V=11.
-_SMALL: dict[str, dict[str, Any]] = {
-    "bigram": {"vocab_size": 11},
-    "gpt": {"vocab_size": 11, "block_size": 7, "layers": 2, "heads": 3, "width": 12},
-}
-_B, _T = 2, 5
-_AXES = {
-    "ids": "B T",
-    "labels": "B T",
-    "table.weight": "V V",
-    "token.weight": "V D",
-    "position.weight": "P D",
-    "*.up.weight": "F D",
-}
+# Sizes by the letters of axes, no two the same, and what a configuration calls them; B and T are the batch's.
+SIZES = {"B": 2, "T": 5, "V": 11, "P": 7, "L": 2, "H": 3, "D": 12, "F": 48}
+_FIELDS = {"V": "vocab_size", "P": "block_size", "L": "layers", "H": "heads", "D": "width", "F": "hidden"}
+_VIEWS = ("twin", "mirror", "ledger")
+_RESULTS = "(model or function, its inputs), tensors, or a Graph"
 
 
 @dataclasses.dataclass(frozen=True)
 class DrawOptions:
-    """Where the drawing goes."""
+    """What to draw, and where to."""
 
     out: str = ""
-    """File to write: .svg, .dot for Graphviz's text, .md for a table, .json for the record. Without one: MODEL.svg."""
+    """File to write: .svg, .html, .png, .dot for Graphviz's text, .md for the ledger, .json for the record.
+    Without one: MODEL.svg, for the ledger MODEL.md."""
+    view: str = "twin"
+    """twin: value and gradient on one wire; mirror: the backward pass beside the forward one; ledger: a table."""
+    level: int = 2
+    """0: the model as one card, 1: its modules, 2: its named steps, 3: every op."""
+    open: str = ""
+    """Modules to draw in full beside their like, by path: blocks.3, or blocks.*, several with commas between."""
+    module: str = ""
+    """The path of one module that is drawn alone."""
+    size: str = ""
+    """Sizes such as B=2,T=5,D=12; of a built-in model, or arguments of FUNCTION."""
+    lang: str = "en"
+    """en or zh: the language of the words."""
+    max_nodes: int = 400
+    """A drawing with more cards gives way to the level above; 0: no limit."""
 
 
-def graph_of(model: str) -> Graph:
-    """A small instance of a built-in model, traced through its loss and back. Always the same for the same name."""
+def graph_of(model: str, sizes: Mapping[str, int] | None = None) -> Graph:
+    """A small instance of a built-in model, traced through its loss and back. Always the same for the same arguments.
+
+    sizes: of axes, by letter, where they are not to be the usual ones: B, T, V, P (positions), L (layers), H, D, F.
+    Raises UserError for a letter that the model has not, ValueError for sizes that do not go together.
+    """
     kind: Any
-    kind, config = MODELS[model]
+    kind, configuration = MODELS[model]
+    fields = {field.name for field in dataclasses.fields(configuration)}
+    known = ["B", "T", *(letter for letter, name in _FIELDS.items() if name in fields)]
+    given = dict(sizes or {})
+    for letter in given:
+        if letter not in known:
+            raise UserError(f"unknown size {letter!r}; {model} has {', '.join(known)}")
+    wanted = SIZES | {"F": 0, "P": max(SIZES["P"], given.get("T", 0))} | given  # F follows from D where none is given
     with setting(generator=Generator(0)):
-        instance = kind(config(**_SMALL[model]))
-    ids = np.random.default_rng(0).integers(0, _SMALL[model]["vocab_size"], (_B, _T + 1))
-    return trace(instance.loss, Batch(ids[:, :-1].copy(), ids[:, 1:].copy()), axes=_AXES)
+        instance = kind(configuration(**{_FIELDS[letter]: wanted[letter] for letter in known if letter in _FIELDS}))
+    ids = np.random.default_rng(0).integers(0, wanted["V"], (wanted["B"], wanted["T"] + 1))
+    return trace(instance.loss, Batch(ids[:, :-1].copy(), ids[:, 1:].copy()))
 
 
 def draw_model(model: str, path: str | Path) -> bytes:
@@ -55,10 +76,11 @@ def draw_model(model: str, path: str | Path) -> bytes:
     return Path(path).read_bytes()
 
 
-def graph_of_file(target: str) -> Graph:
-    """The graph of FILE.py:FUNCTION, a function that takes nothing and returns (model or function, its inputs).
+def graph_of_file(target: str, sizes: Mapping[str, int] | None = None) -> Graph:
+    """The graph of FILE.py:FUNCTION. sizes: arguments for the function, which takes none otherwise.
 
-    Raises UserError for what is wrong with it.
+    It returns a model or function with its inputs, which is traced; or tensors, then the function itself is; or a
+    Graph. Raises UserError for what is wrong with it.
     """
     name, _, function = target.rpartition(":")
     path = Path(name)
@@ -76,11 +98,8 @@ def graph_of_file(target: str) -> Graph:
             raise UserError(
                 unknown(f"function in {name}", function, [n for n, v in vars(module).items() if callable(v)])
             )
-        found = made()
-        if not isinstance(found, tuple) or len(found) != 2 or not callable(found[0]):
-            raise UserError(f"{target} returned {type(found).__name__}; it must return (model or function, its inputs)")
-        inputs = found[1] if isinstance(found[1], tuple | list) else (found[1],)
-        return trace(found[0], *inputs)
+        _check_arguments(made, target, sizes or {})
+        return _graph_from(made, dict(sizes or {}), target)
     except UserError:
         raise
     except Exception as error:
@@ -89,27 +108,99 @@ def graph_of_file(target: str) -> Graph:
         sys.path.remove(str(path.resolve().parent))
 
 
+def _check_arguments(made: Any, target: str, sizes: Mapping[str, int]) -> None:
+    """Raise where a function takes no argument of a size's name."""
+    parameters = inspect.signature(made).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return
+    for name in sizes:
+        if name not in parameters:
+            takes = f"takes {', '.join(parameters)}" if parameters else "takes no arguments"
+            raise UserError(f"size {name}: {target} {takes}")
+
+
+def _graph_from(made: Any, sizes: dict[str, int], target: str) -> Graph:
+    found = made(**sizes)
+    if isinstance(found, Graph):
+        return found
+    if isinstance(found, tuple) and len(found) == 2 and callable(found[0]):
+        return trace(found[0], *(found[1] if isinstance(found[1], tuple | list) else (found[1],)))
+    if any(isinstance(x, Tensor) for x in (found if isinstance(found, tuple | list) else [found])):
+        return trace(lambda: made(**sizes), title=made.__name__)
+    raise UserError(f"{target} returned {type(found).__name__}; it must return {_RESULTS}")
+
+
+def _graph(target: str, sizes: Mapping[str, int]) -> Graph:
+    """The graph of a built-in model or of FILE.py:FUNCTION."""
+    if target in MODELS:
+        return graph_of(target, sizes)
+    if ":" in target:
+        return graph_of_file(target, sizes)
+    raise UserError(unknown("model", target, MODELS) + ", or give path/to/file.py:function")
+
+
+def _sizes(text: str) -> dict[str, int]:
+    """B=2,T=5 as a dict. Raises UserError for anything else."""
+    found = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, equals, number = (word.strip() for word in part.partition("="))
+        if not equals or not name.isidentifier() or not number.isdecimal() or int(number) < 1:
+            raise UserError(f"size: {part!r} is no size; give letters with lengths of 1 or more, such as B=2,T=5")
+        found[name] = int(number)
+    return found
+
+
+def _draw(target: str, options: DrawOptions) -> str:
+    """Draw one computation; a line on what was done."""
+    if options.view not in _VIEWS:
+        raise UserError(unknown("view", options.view, _VIEWS))
+    if options.lang not in LANGUAGES:
+        raise UserError(unknown("language", options.lang, LANGUAGES))
+    is_table = options.view == "ledger"
+    path = Path(options.out or f"{target.rpartition(':')[2]}.{'md' if is_table else 'svg'}")
+    if is_table and path.suffix.lower() != ".md":
+        raise UserError(f"{path.name}: the ledger is a table in Markdown; end the name in .md")
+    graph = _graph(target, _sizes(options.size))
+    opened = [part.strip() for part in options.open.split(",") if part.strip()]
+    most = options.max_nodes or None
+    view = "twin" if is_table else options.view
+    with speaking(options.lang):
+        graph.save(path, options.level, opened, most, view=view, module=options.module or None, strict=True)
+    return f"{graph}, drawn into {path}"
+
+
 def main(arguments: list[str]) -> int:
     """Draw what the arguments name; the exit code."""
-    with users_mistakes():
-        parser = Parser("draw", "Draw a model's forward and backward graph, from one real pass through it.")
-        parser.add_argument("model", metavar="MODEL", help=f"{', '.join(MODELS)}, or path/to/file.py:function")
-        parser.add_options(DrawOptions(), "drawing")
-        found = parser.parse(arguments)
-        target, out = found.model, found.drawing.out
-        if target in MODELS:
-            graph = graph_of(target)
-        elif ":" in target:
-            graph = graph_of_file(target)
+    with users_mistakes((ValueError, OSError, LayoutError)):
+        if arguments[:1] == ["diff"]:
+            parser = Parser("draw", "Draw what differs between two computations.")
+            for name in ("diff", "first", "second"):
+                parser.add_argument(name, metavar=name.upper() if name != "diff" else "diff")
+            parser.add_options(DrawOptions(), "drawing")
+            found = parser.parse(arguments)
+            said = _diff(found.first, found.second, found.drawing)
         else:
-            raise UserError(unknown("model", target, MODELS) + ", or give path/to/file.py:function")
-        path = Path(out or f"{target.rpartition(':')[2]}.svg")
-        try:
-            graph.save(path, strict=True)
-        except LayoutError as error:
-            raise UserError(str(error)) from error
-    print(f"{graph}, drawn into {path}")
+            parser = Parser("draw", "Draw a computation forward and backward, from one real pass through it.")
+            parser.add_argument(
+                "model",
+                metavar="MODEL",
+                help=f"{', '.join(MODELS)}, or path/to/file.py:function; `diff A B` draws what differs between two",
+            )
+            parser.add_options(DrawOptions(), "drawing")
+            found = parser.parse(arguments)
+            said = _draw(found.model, found.drawing)
+    print(said)
     return 0
+
+
+def _diff(first: str, second: str, options: DrawOptions) -> str:
+    """Draw what differs between two computations; a line on what was done."""
+    sizes = _sizes(options.size)
+    path = Path(options.out or "diff.svg")
+    with speaking(options.lang if options.lang in LANGUAGES else "en"):
+        difference = _graph(first, sizes).diff(_graph(second, sizes))
+        difference.save(path)
+    return f"{difference}, drawn into {path}"
 
 
 if __name__ == "__main__":

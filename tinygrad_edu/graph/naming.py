@@ -57,7 +57,8 @@ def _group(number: int, steps: Steps, shared: set[Group]) -> Group:
     for alias, other in enumerate([number, *steps.same.get(number, [])]):
         for place, name in enumerate(record.values[other].names):
             if value.path is None or (_RANK[name.how] < _RANK["module"] and _bound(name) not in shared):
-                found.append((_RANK[name.how], alias > 0, name.depth, alias, place, name))
+                own = value.kind == "input" and name.how == "argument" and not name.depth  # as the caller knows it
+                found.append((0 if own else _RANK[name.how], alias > 0, name.depth, alias, place, name))
     if found:
         name = min(found, key=lambda entry: entry[:-1])[-1]
         return name.scope, name.text

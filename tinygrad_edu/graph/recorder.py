@@ -122,6 +122,7 @@ class Recorder(Called):
             source = next(given for given in self.given if same_integers(array, given))
             if id(source) in self.axes:
                 self.unpacked(array, self.axes[id(source)])
+            self.names.setdefault(id(array), []).extend(self.names.get(id(source), []))
         if isinstance(x, Parameter | Buffer) and path is None:
             kind = "parameter" if isinstance(x, Parameter) else "buffer"
         wanted = isinstance(x, Variable) and x.requires_grad
