@@ -199,7 +199,7 @@ class _Sheet:
         card.rows = [self._branch(step, use) for use in flowing]
         for output in step.outputs:
             card.rows += self._incoming(output)
-        card.identity = identity(step, self.record, self._shape)
+        card.identity, card.op = identity(step, self.record, self._shape), main.op
         card.thin = self.every and main.arranges
         return card
 

@@ -259,6 +259,8 @@ def _wire(wire: Wire, backward: bool, beside: bool) -> list[str]:
     if wire.gradient is None:
         upper = "dir=none"
         look = f', color="{style.NONE}", style=dashed' if backward else f', color="{style.VALUE}"'
+        if wire.kind:
+            look = f', color="{style.LOOKS[wire.kind].border}"' + (", style=dashed" if wire.kind == "removed" else "")
     elif wire.order > 1:
         look = f', color="{style.VALUE}:{style.gradient(wire.order)[0]}"'
     # a long wire is straight below its label, so that it leaves to the side at once; a label that has none beside it to
@@ -280,4 +282,5 @@ def heading(picture: Picture, reads: str) -> str:
 
 
 def _reads(picture: Picture) -> str:
-    return say("forward runs down, backward runs up, on the same wires" if picture.backward else "forward")
+    usual = "forward runs down, backward runs up, on the same wires" if picture.backward else "forward"
+    return picture.reads or say(usual)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tinygrad_edu.data.files import write_atomically
 from tinygrad_edu.graph.cards import draw
+from tinygrad_edu.graph.diff import Diff
 from tinygrad_edu.graph.dot import dot
 from tinygrad_edu.graph.engine import LayoutError, run_dot
 from tinygrad_edu.graph.html.page import framed, page
@@ -124,6 +125,13 @@ class Graph:
     def ledger(self) -> str:
         """The run as a Markdown table, a line for each step, with totals and the four-step check of a diagram."""
         return ledger(self.record, self._full(every=False))
+
+    def diff(self, other: Graph) -> Diff:
+        """What `other` has and this graph has not: steps added, removed and changed, in words, as a table, drawn.
+
+        Steps are one where module, op and axes are, layer numbers left aside, and repeats count once; see `Diff`.
+        """
+        return Diff(*(graph.picture(max_nodes=None) for graph in (self, other)))
 
     def html(self) -> str:
         """One page for a browser, complete in itself.

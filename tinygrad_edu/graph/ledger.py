@@ -19,7 +19,7 @@ def ledger(record: Record, picture: Picture) -> str:
     steps = [card for card in picture.cards() if card.role == "step"]
     rows = [_row(i, card) for i, card in enumerate(steps, 1)]
     head = tuple(say(word) for word in _HEAD)
-    lines = [f"# {_plain(record.title)}", "", _line(head), "|" + "---|" * len(head), *map(_line, rows), ""]
+    lines = [f"# {_plain(record.title)}", "", line(head), "|" + "---|" * len(head), *map(line, rows), ""]
     notes = [f"> {_plain(say(note.text, **note.values))}\n" for note in record.notes]
     return "\n".join([*lines, *notes, *_totals(record), "", *_check(picture)]) + "\n"
 
@@ -40,7 +40,8 @@ def _row(number: int, card: Card) -> tuple[str, ...]:
     )
 
 
-def _line(cells: tuple[str, ...]) -> str:
+def line(cells: tuple[str, ...]) -> str:
+    """A line of a Markdown table, "-" for an empty cell."""
     return "| " + " | ".join(_plain(cell).replace("|", "\\|") or "-" for cell in cells) + " |"
 
 

@@ -18,6 +18,10 @@ _KINDS = {
     "visibility": "visibility",
     "parameter": "parameter",
     "derived": "of a gradient",
+    "same": "equal",
+    "changed": "changed",
+    "added": "added",
+    "removed": "removed",
 }
 
 

@@ -38,7 +38,7 @@ class Card:
     """A box for a step, a leaf or a result, as `role` says, or for all that ran in a "module".
 
     kind: its colour; words: the same in words; lines: small print; path: the module it stands for. identity: what it
-    is apart from all names, equal for two that do the same. origin: of a leaf, the kind of value; size: how many
+    is apart from all names, equal for two that do the same; op: the ops of a step. origin: of a leaf, the kind of value; size: how many
     numbers it holds. thin: a single line is enough for it. streams: which of the picture's it reads.
 
     einsum: how a product pairs axes, as (text, tone) runs, tone "contract", "q", "k" or "". contracts, keeps: the same
@@ -67,6 +67,7 @@ class Card:
     heads: tuple[str, str] = ("", "")
     rows: list[Row] = field(default_factory=list)
     identity: str = ""
+    op: str = ""
     origin: str = ""
     size: int = 0
     thin: bool = False
@@ -78,7 +79,8 @@ class Wire:
     """A value on its way from one card to another. gradient: the name of what comes back, None where nothing does.
 
     shapes: as it leaves, and as it comes in where it is arranged on the way. times: for how many equal ones it stands.
-    spine: it comes in on the longest way from the start. long: it passes other cards by.
+    spine: it comes in on the longest way from the start. long: it passes other cards by. kind: "added" or "removed" in
+    a comparison.
     """
 
     id: str
@@ -90,6 +92,7 @@ class Wire:
     order: int = 1
     spine: bool = False
     long: bool = False
+    kind: str = ""
     times: int = 1
 
 
@@ -120,7 +123,7 @@ class Check:
 @dataclass(slots=True)
 class Picture:
     """All of it. backward: whether any gradient flows; remarks: what the reader should know about the whole; streams:
-    the names of the inputs that what is read comes from."""
+    the names of the inputs that what is read comes from; reads: how to read it, where not as usual."""
 
     title: str
     backward: bool
@@ -129,6 +132,7 @@ class Picture:
     wires: list[Wire] = field(default_factory=list)
     streams: list[str] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
+    reads: str = ""
 
     def cards(self) -> list[Card]:
         """All cards, in the order of their ids."""

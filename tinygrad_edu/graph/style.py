@@ -35,6 +35,10 @@ LOOKS = {
     "output": Look("#f0f9ff", INK, "#0284c7"),
     "parameter": Look(PARAMETER_GROUND, INK, PARAMETER_BORDER),
     "arranges": Look(PAPER, INK, "#94a3b8"),
+    "same": Look("#f1f5f7", GREY, "#cbd5e3"),
+    "added": Look("#bbf7d0", INK, "#16a34a"),
+    "removed": Look("#fecaca", INK, "#dc2626"),
+    "changed": Look("#bae6fd", INK, "#0369a2"),
     "derived": Look("#ffedd5", INK, GRADIENT),
 }
 
@@ -65,6 +69,11 @@ DARK = {
     "#ddd6fe": "#3b2f6b",
     "#cbd5e2": "#3a475a",
     "#f0f9ff": "#0c2338",
+    "#f1f5f7": "#1b2637",
+    "#cbd5e3": "#334156",
+    "#bbf7d0": "#14532d",
+    "#fecaca": "#7f1d1d",
+    "#bae6fd": "#0c4a6e",
 }
 
 
