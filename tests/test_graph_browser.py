@@ -118,16 +118,17 @@ def shown_rows(page: Browser) -> int:
 class TestLevels:
     def test_tabs_by_mouse_by_arrow_and_by_number(self, page: Browser) -> None:
         names = page.run("[...document.querySelectorAll('[role=tab]')].map(t => t.textContent)")
-        assert names in (["Model", "Steps", "Ops"], ["Model", "Modules", "Steps", "Ops"])
+        *levels, last = names
+        assert levels in (["Model", "Steps", "Ops"], ["Model", "Modules", "Steps", "Ops"])
+        assert last == "Mirror"
         assert text(page, "[role=tab][aria-selected=true]") == "Steps"
         cards = []
         for i, name in enumerate(names):
             page.key(str(i + 1))
             assert text(page, "[role=tab][aria-selected=true]") == name
             assert page.run("document.querySelectorAll('.sheet:not([hidden])').length") == 1
-            cards.append(count(page, ".node[role=button]"))
-        assert cards == sorted(cards)
-        assert len(set(cards)) == len(cards)
+            cards.append(count(page, ".node[tabindex]"))
+        assert cards[:-1] == sorted(set(cards[:-1]))
         page.click("[role=tab]")
         page.key("ArrowRight")
         assert text(page, "[role=tab][aria-selected=true]") == names[1]
@@ -139,30 +140,50 @@ class TestLevels:
     def test_what_is_folded_opens_and_closes(self, page: Browser, by: str) -> None:
         page.key("1")
         assert count(page, "[data-fold=closed]") == 1
-        before = count(page, ".node[role=button]")
+        before = count(page, ".node[tabindex]")
         if by == "mouse":
             page.click(".sheet:not([hidden]) [data-fold=closed] text")
         else:
             page.run(f"{SVG}.querySelector('[data-fold=closed]').focus()")
             page.key("Enter")
-        assert count(page, ".node[role=button]") > before
+        assert count(page, ".node[tabindex]") > before
         assert text(page, "[role=tab][aria-selected=true]") != "Model"
 
 
 def test_a_block_opens_in_place_and_closes_again(browser: Browser, pages: dict[str, Path]) -> None:
     browser.open(pages["gpt"])
     browser.key("2")
-    before = count(browser, ".node[role=button]")
+    before = count(browser, ".node[tabindex]")
     assert count(browser, ".cluster[data-fold=closed]") == 1
     browser.click(".sheet:not([hidden]) .cluster[data-fold=closed] .sign")
-    opened = count(browser, ".node[role=button]")
+    opened = count(browser, ".node[tabindex]")
     assert opened > before
     assert browser.run("document.activeElement.dataset.fold") == "open"
-    assert browser.run("document.activeElement.getAttribute('aria-expanded')") == "true"
+    assert browser.run("document.activeElement.querySelector('.sign').getAttribute('aria-expanded')") == "true"
     assert text(browser, "[role=tab][aria-selected=true]") == "Modules"
     browser.key("Enter")
-    assert count(browser, ".node[role=button]") == before
+    assert count(browser, ".node[tabindex]") == before
     assert browser.run("document.activeElement.dataset.fold") == "closed"
+    assert browser.errors == []
+
+
+def test_the_mirror_steps_through_the_cards_of_the_backward_pass(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["user's"])
+    browser.run("[...document.querySelectorAll('[role=tab]')].at(-1).click()")
+    browser.settle()
+    rows = count(browser, ".row")
+    assert rows == count(browser, ".backward .row") > 10
+    browser.key("ArrowRight", "ArrowRight")
+    assert text(browser, "#step-count") == f"2 of {rows}"
+    assert text(browser, "#step .formula").startswith("datt")
+    assert browser.run(f"{SVG}.querySelector('.row.now').closest('.node').matches('.backward')")
+    assert count(browser, ".edge.now") == 2
+    browser.key("q")
+    assert shown_rows(browser) == 0
+    gradients = f"[...{SVG}.querySelectorAll('.grad')].filter(g => getComputedStyle(g).visibility == 'visible').length"
+    assert browser.run(gradients) == 0
+    browser.key("r")
+    assert shown_rows(browser) == rows
     assert browser.errors == []
 
 

@@ -185,8 +185,9 @@ def test_twelve_layers_stay_under_a_megabyte_with_every_level_in_them() -> None:
 
 
 def test_a_level_that_shows_nothing_new_has_no_tab() -> None:
-    assert list(sheets_of(graph_of_file(HEAD)).tabs) == ["Model", "Steps", "Ops"]
+    assert list(sheets_of(graph_of_file(HEAD)).tabs) == ["Model", "Steps", "Ops", "Mirror"]
     assert list(sheets_of(trace(lambda x: x, tg.ones(2))).tabs) == ["Steps"]
+    assert list(sheets_of(deep_gpt(2)).tabs) == ["Model", "Modules", "Steps", "Ops", "Mirror"]
 
 
 @pytest.mark.parametrize(
@@ -226,12 +227,15 @@ class TestSheets:
             drawing = marked(sheet.svg, sheet.picture, {}, Looks())
             assert drawing.count('class="row"') == sum(len(card.rows) for card in sheet.picture.cards())
             for card in sheet.picture.cards():
-                body = (
-                    drawing[drawing.index(f'data-id="{card.id}"') :].partition("data-id=")[2].partition("data-id=")[0]
-                )
+                if not card.rows:
+                    continue
+                start = drawing.index(f'data-id="{"b" if sheet.mirrored else ""}{card.id}"')
+                body = drawing[start:].partition("data-id=")[2].partition("data-id=")[0]
                 assert re.findall(r'data-row="(\d+)"', body) == [str(i) for i in range(len(card.rows))]
-                plain = html.unescape(re.sub(r"<[^>]+>", "", body))
-                assert all(row.formula.split(" ")[0] in plain for row in card.rows)
+                rows = re.findall(r'<g class="row".*?</g>', body)
+                for row, found in zip(card.rows, rows, strict=True):
+                    plain = html.unescape(re.sub(r"<[^>]+>", " ", found))
+                    assert row.formula.split()[0] in plain.split()
             flowing = sum(wire.gradient is not None for wire in sheet.picture.wires)
             assert len(re.findall(r'class="grad[ "]', drawing)) == flowing
 
@@ -277,6 +281,25 @@ def test_a_page_is_saved_whole(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["my page é.html"]
 
 
+def test_a_page_begins_where_it_is_asked_to() -> None:
+    graph = graph_of("gpt")
+    for arguments, tab in (
+        ({}, "Steps"),
+        ({"level": 1}, "Modules"),
+        ({"level": 3}, "Ops"),
+        ({"view": "mirror"}, "Mirror"),
+    ):
+        (chosen,) = re.findall(r'aria-selected="true"[^>]*>(\w+)<', graph.html(**arguments))
+        assert chosen == tab
+    opened = sheets_of(graph, 1, "blocks.1")
+    assert "blocks.1.attention.qkv · Linear" in opened.drawings[opened.first].svg
+    assert opened.drawings[opened.first].tab == opened.tabs["Modules"]
+    assert list(sheets_of(graph_of_file(HEAD), 1).tabs)[sheets_of(graph_of_file(HEAD), 1).first] == "Steps"
+    for wrong in ({"level": 7}, {"view": "side"}, {"open": "no.such"}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            graph.html(**wrong)
+
+
 def test_a_notebook_shows_the_page_in_a_frame_of_its_own() -> None:
     graph = graph_of_file(HEAD)
     (tag, attributes), *rest = Elements(graph._repr_html_() or "").found
@@ -291,9 +314,11 @@ def test_without_dot_a_notebook_shows_text_and_a_file_says_what_to_install(
     graph = graph_of_file(HEAD)
     monkeypatch.setenv(engine.VARIABLE, "no-such-program")
     assert graph._repr_html_() is None
-    with pytest.raises(LayoutError, match="no-such-program"):
+    with pytest.warns(UserWarning, match="no-such-program"):
         graph.save(tmp_path / "a.html")
-    assert [path.name for path in tmp_path.iterdir()] == ["a.dot"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.dot", "a.md"]
+    with pytest.raises(LayoutError, match="no-such-program"):
+        graph.html()
 
 
 def test_a_page_speaks_chinese_throughout() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tinygrad_edu.data.files import write_atomically
@@ -19,6 +19,7 @@ from tinygrad_edu.graph.mirror import VIEWS, fits, mirror, too_large
 from tinygrad_edu.graph.opening import opened
 from tinygrad_edu.graph.part import part
 from tinygrad_edu.graph.picture import Picture
+from tinygrad_edu.graph.png import png
 from tinygrad_edu.graph.record import Record
 from tinygrad_edu.graph.svg import finished
 from tinygrad_edu.graph.words import spoken
@@ -133,13 +134,14 @@ class Graph:
         """
         return Diff(*(graph.picture(max_nodes=None) for graph in (self, other)))
 
-    def html(self) -> str:
+    def html(self, level: int = 2, open: str | Sequence[str] = (), *, view: str = "twin") -> str:
         """One page for a browser, complete in itself.
 
         It has the drawings of all levels, to zoom into and to search, the backward pass step by step, gradients as a
-        quiz, and the ledger. Raises LayoutError where nothing can be laid out.
+        quiz, and the ledger. level, open, view: what is seen first, as in `svg`. Raises ValueError as that does,
+        LayoutError where nothing can be laid out.
         """
-        return page(self)
+        return page(self, level, open, view)
 
     def json(self) -> str:
         """The record itself."""
@@ -156,7 +158,7 @@ class Graph:
         module: str | None = None,
         strict: bool = False,
     ) -> list[Path]:
-        """Write a file, whole or not at all: .svg, .html, .dot, .md for the ledger or .json for the record.
+        """Write a file, whole or not at all: .svg, .html, .png, .dot, .md for the ledger or .json for the record.
 
         The other arguments are those of `svg`, for .svg and .dot. Returns what was written. Where a drawing cannot be
         laid out that is the DOT text and the ledger beside it, and a warning says why, so that a training run goes on;
@@ -168,9 +170,10 @@ class Graph:
         def text() -> str:
             return self.dot(level, open, max_nodes, view=view, module=module)
 
-        views = {
+        views: dict[str, Callable[[], str | bytes]] = {
             ".svg": lambda: self.svg(level, open, max_nodes, view=view, module=module),
-            ".html": self.html,
+            ".html": lambda: self.html(level, open, view=view),
+            ".png": lambda: png(self.svg(level, open, max_nodes, view=view, module=module), text()),
             ".dot": text,
             ".md": self.ledger,
             ".json": self.json,

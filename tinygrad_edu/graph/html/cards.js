@@ -8,8 +8,8 @@ const desk = document.querySelector("main");
 let chosen = null;
 
 export const chosenCard = () => chosen;
-const cards = () => [...drawing().querySelectorAll('g[role="button"]')];
-const cardAt = (target) => target.closest?.('g.node[role="button"]');
+const cards = () => [...drawing().querySelectorAll("g[tabindex]")];
+const cardAt = (target) => target.closest?.("g.node[tabindex]");
 
 // Only the wires of one card stay as they are.
 function light(id) {
@@ -46,25 +46,26 @@ export function goTo(id) {
   show(part(id));
 }
 
-// What can be opened or closed gets a sign that says so, and a block as a whole becomes a button.
+// What can be opened or closed gets a sign that says so, and a block as a whole can be reached by keyboard.
 function markFolds() {
   for (const [id, { open }] of Object.entries(sheet().opens)) {
     const block = part(id);
     if (!block || block.dataset.fold) continue;
+    const label =
+      block.getAttribute("aria-label") ?? [...block.querySelectorAll("text")].map((text) => text.textContent);
     block.dataset.fold = open ? "open" : "closed";
-    block.setAttribute("aria-expanded", open);
-    if (block.matches(".cluster")) {
-      block.setAttribute("role", "button");
-      block.setAttribute("tabindex", "-1");
-      block.setAttribute(
-        "aria-label",
-        [...block.querySelectorAll("text")].map((text) => text.textContent).join(", "),
-      );
+    for (const [name, value] of [
+      ["role", "group"],
+      ["tabindex", "-1"],
+      ["aria-label", label],
+    ]) {
+      if (!block.hasAttribute(name)) block.setAttribute(name, value);
     }
     const box = block.getBBox();
     const x = box.x + box.width - 9;
     const y = box.y - 5;
-    const sign = makeSvg("g", { class: "sign" });
+    const named = say(open ? "Close {part}" : "Open {part}", { part: label });
+    const sign = makeSvg("g", { class: "sign", role: "button", "aria-expanded": open, "aria-label": named });
     const line = open ? `M${x + 3.5} ${y + 6.5}h6` : `M${x + 3.5} ${y + 6.5}h6m-3 -3v6`;
     sign.append(makeSvg("rect", { x, y, width: 13, height: 13, rx: 3 }), makeSvg("path", { d: line }));
     block.append(sign);
@@ -94,7 +95,7 @@ function details(id) {
     list.length
       ? make(
           "p",
-          { class: "links" },
+          { class: card.role === "gradient" ? "links back" : "links" },
           `${word} `,
           ...list.map((wire) =>
             make("button", { click: () => goTo(wire[end]), title: wire.shapes.join(" ") }, wire.name),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from tinygrad_edu.graph import style
@@ -12,6 +12,7 @@ from tinygrad_edu.graph.picture import Card, Picture
 from tinygrad_edu.graph.text import clean
 from tinygrad_edu.graph.words import word
 
+BACK = "b"  # before the id of a card, on a mirror: the card of its gradients
 _SVG = "{http://www.w3.org/2000/svg}"
 _GEOMETRY = {"x", "y", "d", "points", "width", "height", "cx", "cy", "rx", "ry", "id", "class", "transform", "viewBox"}
 _IN_PIXELS = {"font-size", "stroke-width"}
@@ -86,9 +87,17 @@ def marked(svg: str, picture: Picture, axes: Collection[str], looks: Looks) -> s
     for group in root.iter(f"{_SVG}g"):
         classes = group.get("class", "").split()
         card = cards.get(group.get("id", ""))
+        back = cards.get(group.get("id", "").removeprefix(BACK)) if card is None else None
         if card is not None:
-            group.attrib |= {"role": "button", "tabindex": "-1", "aria-label": clean(f"{card.header}, {card.words}")}
-            group[:] = _with_rows(group)
+            group.attrib |= {"role": "group", "tabindex": "-1", "aria-label": clean(f"{card.header}, {card.words}")}
+            group[:] = _with_rows(group, style.GRADIENT_GROUND)
+        elif back is not None:
+            title = next(text.text for text in group.iter(f"{_SVG}text"))
+            group.attrib |= {"role": "group", "tabindex": "-1", "aria-label": title or ""}
+            head = next(i for i, item in enumerate(group) if item.get("fill") == style.GRADIENT_HEADER)
+            group[:] = [*group[: head + 1], *_with_rows(group[head + 1 :], style.PAPER)]
+            for row in group.findall(f"{_SVG}g[@data-row]"):
+                _widen(row[0], group[head])
         if "node" in classes:
             for text in [*group.iter(f"{_SVG}text")]:
                 _mark_axes(text, card, axes, whole)
@@ -104,25 +113,34 @@ def marked(svg: str, picture: Picture, axes: Collection[str], looks: Looks) -> s
     return ET.tostring(root, encoding="unicode").replace(f' xmlns="{_SVG[1:-1]}"', "", 1)
 
 
-def _with_rows(group: ET.Element) -> list[ET.Element]:
-    """The parts of a card, the cells of each gradient together in a group."""
+def _with_rows(items: Iterable[ET.Element], ground: str) -> list[ET.Element]:
+    """The parts of a card, the cells of each gradient, which have this ground, together in a group."""
     parts: list[ET.Element] = []
     row: ET.Element | None = None
-    height, count = "", 0
-    for part in group:
-        if part.get("fill") == style.GRADIENT_GROUND:
-            top = part.get("points", "").split(" ")[0].partition(",")[2]
-            if row is None or top != height:
+    heights: list[float] = []
+    count = 0
+    for part in items:
+        if part.get("fill") == ground:
+            ys = [float(corner.partition(",")[2]) for corner in part.get("points", "").split()]
+            if row is None or heights != [min(ys), max(ys)]:
                 row = ET.Element(f"{_SVG}g", {"class": "row", "data-row": str(count)})
                 parts.append(row)
-                height, count = top, count + 1
+                heights, count = [min(ys), max(ys)], count + 1
             row.append(part)
-        elif row is not None and part.tag == f"{_SVG}text":
+        elif row is not None and part.tag == f"{_SVG}text" and heights[0] <= float(part.get("y", "0")) <= heights[1]:
             row.append(part)
         else:
             row = None
             parts.append(part)
     return parts
+
+
+def _widen(box: ET.Element, like: ET.Element) -> None:
+    """Make an upright box as wide as another one."""
+    xs = [float(corner.partition(",")[0]) for corner in like.get("points", "").split()]
+    ys = [float(corner.partition(",")[2]) for corner in box.get("points", "").split()]
+    left, right, top, bottom = min(xs), max(xs), min(ys), max(ys)
+    box.set("points", f"{left},{bottom} {left},{top} {right},{top} {right},{bottom} {left},{bottom}")
 
 
 def _mark_axes(text: ET.Element, card: Card | None, axes: Collection[str], whole: re.Pattern[str]) -> None:

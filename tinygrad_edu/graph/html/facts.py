@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from tinygrad_edu.graph.axes import Axes
 from tinygrad_edu.graph.einsum import shape_text
 from tinygrad_edu.graph.html.chinese import said
+from tinygrad_edu.graph.html.drawing import BACK
 from tinygrad_edu.graph.html.sheets import Sheet, Sheets
 from tinygrad_edu.graph.picture import Card, Row, Wire
 from tinygrad_edu.graph.record import Record
@@ -30,10 +32,24 @@ def facts(sheet: Sheet, axes: Axes, listed: bool) -> dict[str, Any]:
     """A drawing as data: cards and wires by id, what can be opened, and every gradient in the order in which the
     backward pass ran. listed: the ledger's steps bear the same ids as here."""
     cards = sheet.picture.cards()
+    known = {card.id: _card(card) for card in cards}
+    wires = {wire.id: _wire(wire, wire.name) for wire in sheet.picture.wires}
+    steps = [_step(card, at, sheet, axes) for card, at in in_order(cards)]
+    if sheet.mirrored:
+        for card in cards:
+            known[BACK + card.id] = {key: known[card.id].pop(key) for key in ("rows", "reads") if key in known[card.id]}
+            name = card.header.partition(" = ")[0]
+            title = say("backward of {name}", name=name) if card.role == "step" else f"d{name}"
+            known[BACK + card.id] |= {"header": title, "role": "gradient"}
+        for wire in sheet.picture.wires:
+            back = replace(wire, tail=BACK + wire.tail, head=BACK + wire.head)
+            wires[_opposite(wire.id)] = _wire(back, wire.gradient or "")
+        for step in steps:
+            step |= {"card": BACK + step["card"], "wires": [_opposite(name) for name in step["wires"]]}
     return {
-        "cards": {card.id: _card(card) for card in cards},
-        "wires": {wire.id: _wire(wire) for wire in sheet.picture.wires},
-        "steps": [_step(card, at, sheet, axes) for card, at in in_order(cards)],
+        "cards": known,
+        "wires": wires,
+        "steps": steps,
         "tab": sheet.tab,
         "listed": listed,
         "opens": {
@@ -43,8 +59,13 @@ def facts(sheet: Sheet, axes: Axes, listed: bool) -> dict[str, Any]:
     }
 
 
-def _wire(wire: Wire) -> dict[str, Any]:
-    return {"tail": wire.tail, "head": wire.head, "name": wire.name, "shapes": wire.shapes}
+def _opposite(wire: str) -> str:
+    """On a mirror, the wire of the gradient beside that of the value."""
+    return "g" + wire[1:]
+
+
+def _wire(wire: Wire, name: str) -> dict[str, Any]:
+    return {"tail": wire.tail, "head": wire.head, "name": name, "shapes": wire.shapes}
 
 
 def _card(card: Card) -> dict[str, Any]:

@@ -1,4 +1,5 @@
 // Starts all parts, then opens the first drawing.
+import { known } from "./tools.js";
 import { openSheet, startSheets } from "./sheets.js";
 import { startView } from "./view.js";
 import { startCards } from "./cards.js";
@@ -10,18 +11,18 @@ import { startLedger } from "./ledger.js";
 import { startFile } from "./file.js";
 import { startKeys } from "./keys.js";
 
+// In this order they hear of another drawing: each finds done what it builds on.
 for (const start of [
   startView,
   startSheets,
   startLedger,
-  startQuiz,
   startCards,
   startSteps,
+  startQuiz,
   startAxes,
   startFind,
   startFile,
   startKeys,
 ])
   start();
-const first = document.querySelector('[role="tab"][aria-selected="true"]');
-await openSheet(Number(first.dataset.sheet));
+await openSheet(known.first);

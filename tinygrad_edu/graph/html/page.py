@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 import zlib
+from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -43,14 +44,15 @@ _PALETTE = {
 }
 
 
-def page(graph: Graph) -> str:
-    """A graph as one HTML page.
+def page(graph: Graph, level: int, opened: str | Sequence[str], view: str) -> str:
+    """A graph as one HTML page, which begins with the drawing of a level, with some modules open, or with the mirror.
 
     It is complete in itself: it asks for nothing from anywhere, and its policy forbids it to, as it forbids any script
     but its own. Names from the traced program come in as text only. Raises LayoutError where nothing can be laid out.
     """
-    sheets = sheets_of(graph)
+    sheets = sheets_of(graph, level, opened, view)
     drawings = sheets.drawings
+    first = drawings[sheets.first]
     looks = Looks()
     axes = {id(sheet.record): axes_of(sheet.record) for sheet in drawings}
     named: dict[str, dict[str, str]] = {}
@@ -62,6 +64,7 @@ def page(graph: Graph) -> str:
         "title": graph.record.title,
         "axes": named,
         "ledger": ledger_facts(graph.ledger(), sheets),
+        "first": sheets.first,
         "flows": any(sheet["steps"] for sheet in told),
         "naming": naming(),
         "words": table(),
@@ -77,7 +80,7 @@ def page(graph: Graph) -> str:
         ),
         "policy": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         "style": "\n".join([_palette(), _read("style.css"), looks.css()]),
-        "tabs": "\n".join(_tab(name, number, number == sheets.first) for name, number in sheets.tabs.items()),
+        "tabs": "\n".join(_tab(name, number, number == first.tab) for name, number in sheets.tabs.items()),
         "sheets": "\n".join(
             _panel(number, svg, sheet, number == sheets.first)
             for number, (svg, sheet) in enumerate(zip(svgs, told, strict=True))

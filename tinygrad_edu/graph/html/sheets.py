@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tinygrad_edu.graph.html.chinese import said
 from tinygrad_edu.graph.levels import MAX_NODES
+from tinygrad_edu.graph.mirror import VIEWS, fits
 from tinygrad_edu.graph.opening import opened
+from tinygrad_edu.graph.part import part
 from tinygrad_edu.graph.picture import Card, Cluster, Picture
 from tinygrad_edu.graph.record import Record
 
 if TYPE_CHECKING:
     from tinygrad_edu.graph.graph import Graph
 
-LEVELS = ("Model", "Modules", "Steps", "Ops")
+LEVELS, MIRROR = ("Model", "Modules", "Steps", "Ops"), "Mirror"
 _STEPS = 2  # the level of the ledger
 _MOST = 40  # parts that can be opened, each on a drawing of its own
 _LARGEST = 5_000  # ops of a graph that is drawn op by op
@@ -24,7 +26,8 @@ _LARGEST = 5_000  # ops of a graph that is drawn op by op
 @dataclass(slots=True)
 class Sheet:
     """One drawing. tab: the sheet under whose tab it is seen. opens: by id of a part that can be opened or closed, the
-    sheet where it is and its id there; closes: those of them that are open here."""
+    sheet where it is and its id there; closes: those of them that are open here. mirrored: gradients have cards of
+    their own, beside those of the steps."""
 
     picture: Picture
     record: Record
@@ -32,6 +35,7 @@ class Sheet:
     tab: int
     opens: dict[str, tuple[int, str]] = field(default_factory=dict)
     closes: set[str] = field(default_factory=set)
+    mirrored: bool = False
 
 
 @dataclass(slots=True)
@@ -46,26 +50,41 @@ class Sheets:
     steps: list[str] = field(default_factory=list)
 
 
-def sheets_of(graph: Graph) -> Sheets:
-    """The drawings of a graph; a level that shows nothing else than the next one has none."""
+def sheets_of(graph: Graph, level: int = _STEPS, open: str | Sequence[str] = (), view: str = "twin") -> Sheets:
+    """The drawings of a graph; a level that shows nothing else than the next one has none.
+
+    The first to be seen is that of a level, drawn with the modules `open` where such are named, or the mirror. Raises
+    ValueError where the graph has no such level or view or no such modules.
+    """
+    wanted = graph.picture(level, open)
+    if view not in VIEWS:
+        raise ValueError(f"view: {view!r} is not one of {', '.join(VIEWS)}")
     sheets = Sheets()
-    pictures = {level: graph.picture(level) for level in range(len(LEVELS)) if level < 3 or _is_small(graph)}
-    shown = {level: [(card.id, card.header) for card in picture.cards()] for level, picture in pictures.items()}
+    pictures = {n: graph.picture(n) for n in range(len(LEVELS)) if n < 3 or _is_small(graph)}
+    shown = {n: [(card.id, card.header) for card in picture.cards()] for n, picture in pictures.items()}
     places: dict[int, int] = {}
-    for level, picture in pictures.items():
-        if level != _STEPS and any(shown[level] == shown[other] for other in pictures if other in (level + 1, _STEPS)):
+    for n, picture in pictures.items():
+        if n != _STEPS and any(shown[n] == shown[other] for other in pictures if other in (n + 1, _STEPS)):
             continue
-        places[level] = sheets.tabs[said(LEVELS[level])] = len(sheets.drawings)
-        record = opened(graph.record) if level > _STEPS else graph.record
-        sheets.drawings.append(Sheet(picture, record, graph.svg(level), len(sheets.drawings)))
-    sheets.first = sheets.listed = places[_STEPS]
+        places[n] = sheets.tabs[said(LEVELS[n])] = len(sheets.drawings)
+        record = opened(graph.record) if n > _STEPS else graph.record
+        sheets.drawings.append(Sheet(picture, record, graph.svg(n), len(sheets.drawings)))
+    sheets.first = sheets.listed = steps = places[_STEPS]
     _unfold(graph, sheets)
     if 0 in places and len(places) > 1:
         for card in pictures[0].cards():
             if card.role == "module":
-                sheets.drawings[places[0]].opens[card.id] = places[min(level for level in places if level)], ""
+                sheets.drawings[places[0]].opens[card.id] = places[min(n for n in places if n)], ""
     if 1 in places:
         _open_modules(graph, sheets, places[1])
+    sheets.first = places.get(level, steps)
+    if open:
+        base = sheets.drawings[sheets.first]
+        sheets.first = len(sheets.drawings)
+        sheets.drawings.append(Sheet(wanted, base.record, graph.svg(level, open), base.tab))
+    _mirror(graph, sheets)
+    if view == "mirror":
+        sheets.first = sheets.tabs.get(said(MIRROR), sheets.first)
     return sheets
 
 
@@ -114,6 +133,19 @@ def _open_modules(graph: Graph, sheets: Sheets, place: int) -> None:
                 sheet.opens.setdefault(closed, made[path])
             elif sheets.listed != sheets.first:
                 sheet.opens.setdefault(closed, (sheets.listed, ""))
+
+
+def _mirror(graph: Graph, sheets: Sheets) -> None:
+    """Forward and backward side by side: of everything, or of the first module that has few enough steps for that."""
+    whole = graph.picture(_STEPS, "*", None)
+    paths = [None, *(item.path for item in _clusters(whole) if item.path)]
+    for path in paths:
+        picture = whole if path is None else part(whole, path)
+        if fits(picture):
+            number = sheets.tabs[said(MIRROR)] = len(sheets.drawings)
+            svg = graph.svg(_STEPS, view="mirror", module=path)
+            sheets.drawings.append(Sheet(picture, graph.record, svg, number, mirrored=True))
+            return
 
 
 def _closed(picture: Picture) -> Iterator[tuple[str, str]]:

@@ -44,7 +44,7 @@ function fitted(least = 0) {
 function middle(line) {
   const scale = svg.getScreenCTM().inverse();
   let [low, high] = [Infinity, -Infinity];
-  for (const card of svg.querySelectorAll('g.node[role="button"]')) {
+  for (const card of svg.querySelectorAll("g.node[tabindex]")) {
     const box = card.getBoundingClientRect();
     const start = new DOMPoint(box.left, box.top).matrixTransform(scale);
     if (start.y > line) continue;
