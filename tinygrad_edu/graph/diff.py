@@ -48,8 +48,8 @@ class Diff:
     >>> x = tg.ones(2, 3)
     >>> diff = trace(lambda x: (x * 2).exp(), x).diff(trace(lambda x: (x * 2).tanh(), x))
     >>> print(diff)
-    removed: exp = exp mul
     added: tanh = tanh mul
+    removed: exp = exp mul
     2 equal
     """
 

@@ -38,8 +38,8 @@ class Card:
     """A box for a step, a leaf or a result, as `role` says, or for all that ran in a "module".
 
     kind: its colour; words: the same in words; lines: small print; path: the module it stands for. identity: what it
-    is apart from all names, equal for two that do the same; op: the ops of a step. origin: of a leaf, the kind of value; size: how many
-    numbers it holds. thin: a single line is enough for it. streams: which of the picture's it reads.
+    is apart from all names, equal for two that do the same; op: what a step runs. origin: of a leaf, the kind of
+    value; size: how many numbers it holds. thin: a single line is enough for it. streams: which of the picture's it reads.
 
     einsum: how a product pairs axes, as (text, tone) runs, tone "contract", "q", "k" or "". contracts, keeps: the same
     in names of axes. source: where an attention's queries, keys and values come from. visible: what its
