@@ -1,7 +1,9 @@
 """What the README says is so: its code runs, its picture is what the code draws, its commands and folders exist."""
 
+import importlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tinygrad_edu.graph import engine
+from tools import cli
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -79,3 +82,29 @@ def test_tool_exists(name: str) -> None:
 @pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:tools|models|tinygrad_edu|\.ci)/[\w./]*)`", README))))
 def test_path_exists(path: str) -> None:
     assert (ROOT / path).exists()
+
+
+def test_the_commands_on_texts_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One after another, each with a few steps of a small model, on files as the README describes them."""
+    section = README.partition("### Texts and tokenizers\n")[2]
+    commands = [
+        line.partition("#")[0] for line in re.findall(r"```\n(.*?)```", section, flags=re.DOTALL)[0].splitlines()
+    ]
+    assert len(commands) == 6
+    monkeypatch.chdir(tmp_path)
+    sentence = "The quick brown fox jumps over the lazy dog."
+    for name, content in {
+        "names.txt": "emma\nolivia\nava\n" * 40,
+        "sums.jsonl": '{"prompt": "2+2=", "answer": "4"}\n' * 20,
+        "big.txt": f"{sentence}\n\n" * 40,
+        "more.txt": sentence,
+    }.items():
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    for command in commands:
+        tool, *arguments = shlex.split(command.removeprefix("python -m tools."))
+        if tool == "train":
+            arguments += ["--preset", "tiny", "--steps", "2", "--block-size", "16"]
+        assert cli.run(tool, importlib.import_module(f"tools.{tool}").main, arguments) == 0, capsys.readouterr().err
+    assert "bits per character" in capsys.readouterr().out
