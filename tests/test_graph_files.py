@@ -167,8 +167,21 @@ class TestFiles:
             assert graph.save(tmp_path / name) == [tmp_path / name]
             assert (tmp_path / name).read_text(encoding="utf-8") == content
 
+    @pytest.mark.parametrize("browser", [True, False])
+    def test_png(self, browser: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        if browser and shutil.which("chromium") is None:
+            pytest.skip("needs chromium")
+        if not browser:
+            monkeypatch.setenv("PATH", str(tmp_path))
+        head().save(tmp_path / "g.png", level=1)
+        found = (tmp_path / "g.png").read_bytes()
+        assert found.startswith(b"\x89PNG")
+        wide, high = (int.from_bytes(found[i : i + 4], "big") for i in (16, 20))
+        assert wide > 400
+        assert high > 800
+
     def test_what_cannot_be_saved(self, tmp_path: Path) -> None:
-        with pytest.raises(ValueError, match=r"g\.gif: a graph is saved as one of \.svg, \.html, \.dot"):
+        with pytest.raises(ValueError, match=r"g\.gif: a graph is saved as one of \.svg, \.html, \.png, \.dot"):
             head().save(tmp_path / "g.gif")
         (tmp_path / "file").write_text("old")
         with pytest.raises(OSError, match="file"):
@@ -268,7 +281,7 @@ class TestTool:
 
     def test_endings(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
         assert run("draw", draw.main, ["bigram", "--out", str(tmp_path / "g.gif")]) == 2
-        assert "g.gif: a graph is saved as one of .svg, .html, .dot, .md, .json" in capfd.readouterr().err
+        assert "g.gif: a graph is saved as one of .svg, .html, .png, .dot, .md, .json" in capfd.readouterr().err
 
     @pytest.mark.parametrize(
         ("options", "message"),

@@ -23,7 +23,7 @@ TEXTS = CHINESE | FORMULAS
 
 def said() -> dict[str, str]:
     """Every text that the code of pictures says, and the file that says it."""
-    found = {}
+    found: dict[str, str] = {}
     for path in sorted((ROOT / "tinygrad_edu" / "graph").glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""

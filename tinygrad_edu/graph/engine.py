@@ -44,8 +44,13 @@ def _folders() -> list[Path]:
     return [Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))]
 
 
-def run_dot(text: str, format: str = "svg") -> str:
-    """What `dot` makes of a graph in its language. Raises LayoutError, saying what is wrong and what helps."""
+def run_dot(text: str) -> str:
+    """The SVG that `dot` makes of a graph in its language. Raises LayoutError, saying what is wrong and what helps."""
+    return drawn(text, "svg").decode()
+
+
+def drawn(text: str, format: str) -> bytes:
+    """What `dot` makes of a graph in its language, in one of its formats. Raises LayoutError as `run_dot` does."""
     import graphviz
     from graphviz.backend import dot_command, execute
 
@@ -65,4 +70,4 @@ def run_dot(text: str, format: str = "svg") -> str:
     except (graphviz.CalledProcessError, OSError) as error:
         said = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip().splitlines()
         raise LayoutError(f"{dot_command.DOT_BINARY} failed: {said[-1] if said else error}") from None
-    return str(done.stdout.decode())
+    return bytes(done.stdout)
