@@ -35,7 +35,7 @@ proof: .venv/dev.stamp .venv/parity.stamp ## run the long proofs in full, as CI 
 	@$(RUN) -m pytest tests/proof --whole
 
 cubins: .venv/dev.stamp .venv/cubins.stamp ## compile the CUDA kernels, and hold the tests' stand-in to CuPy's names: no GPU needed
-	@$(RUN) -m pytest tests/test_cuda_kernels.py tests/strict/test_stand_in.py tests/gpu
+	@$(RUN) -m pytest -s tests/test_cuda_kernels.py tests/strict/test_stand_in.py tests/gpu
 
 gpu: .venv/dev.stamp .venv/cuda$(CUDA).stamp ## on a GPU: everything against NumPy, in minutes (CUDA=13 for that version)
 	@$(RUN) -m pytest tests/gpu

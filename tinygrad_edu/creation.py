@@ -240,7 +240,8 @@ def normal(
 ) -> Tensor:
     """Draws from normal distributions: of `size` for numbers, else one for each element of `mean` and `std`."""
     shape = tuple(size) if size is not None else np.broadcast_shapes(np.shape(mean), np.shape(std))
-    return randn(*shape, generator=generator, dtype=dtype, device=device) * std + mean
+    place = device or next((x.device for x in (mean, std) if isinstance(x, Tensor)), None)
+    return randn(*shape, generator=generator, dtype=dtype, device=place) * std + mean
 
 
 def randn_like(

@@ -160,7 +160,7 @@ class _Anomaly(_Modules):
         return f"{line}, in module {self.path}" if self.path else line
 
     def _lock(self, kept: Any) -> None:
-        if hasattr(kept, "flags") and (id(kept) in self.locked or kept.flags.writeable):
+        if hasattr(getattr(kept, "flags", None), "writeable") and (id(kept) in self.locked or kept.flags.writeable):
             array, count = self.locked.get(id(kept), (kept, 0))
             self.locked[id(kept)] = array, count + 1
             kept.flags.writeable = False

@@ -152,7 +152,7 @@ def take_along_axis(a: ndarray, indices: ndarray, axis: int) -> ndarray:
 def erf(*args: Any, **kwargs: Any) -> ndarray:
     fits("erf", NAMES["functions"]["cupyx.scipy.special"]["erf"], args, kwargs)
     x = operand(args[0])
-    return made(numpy_kernels.erf(x))
+    return made(numpy_kernels.erf(x if x.dtype.itemsize > 2 else x.astype(np.float32)))
 
 
 class RawModule:

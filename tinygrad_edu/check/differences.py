@@ -44,7 +44,7 @@ class Line:
         """Σ weights ⊙ changes, NaN where one is not finite."""
         total = 0.0
         for change, w in zip(self.changes(t), self.weights, strict=True):
-            total += float((change * w).sum())
+            total += (change * w).sum().item()
         return total if math.isfinite(total) else math.nan
 
     def central(self, h: float) -> float:
@@ -56,7 +56,7 @@ class Line:
         square = 0.0
         for y, w in zip(self.subject.values, self.weights, strict=True):
             xp = backend.module_of(y)
-            square += float((xp.where(w == 0, 0.0, y * w) ** 2).sum())
+            square += (xp.where(w == 0, 0.0, y * w) ** 2).sum().item()
         return 2 * UNIT * math.sqrt(square)
 
 

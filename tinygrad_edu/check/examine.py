@@ -61,8 +61,8 @@ def examine_second(subject: Subject, weights: list[Any], options: Options) -> Fi
             continue
         h = next(values)
         off = backend.module_of(g).abs(g - h)
-        allowed = options.atol + options.rtol * float(backend.module_of(g).abs(g).max()) if g.size else 0.0
-        if bool((off > allowed).any()):
+        allowed = options.atol + options.rtol * backend.module_of(g).abs(g).max().item() if g.size else 0.0
+        if (off > allowed).any().item():
             index = _unravel(int(off.argmax()), g.shape)
             unit = backend.module_of(g).zeros_like(g)
             unit[index] = 1.0
@@ -71,12 +71,12 @@ def examine_second(subject: Subject, weights: list[Any], options: Options) -> Fi
                 Verdict.WRONG,
                 subject.names[at],
                 index,
-                by_rule=float(h[index]),
+                by_rule=h[index].item(),
                 by_differences=slope.value,
                 error=slope.error,
                 what=f"d Σ w ⊙ outputs / d {subject.inputs[at]}{_said(index)}",
                 note=f"the pass under create_graph=True gives another first derivative than the plain one, "
-                f"{float(g[index]):.10g}",
+                f"{g[index].item():.10g}",
             )
     return examine(recorded, options)
 
@@ -85,15 +85,15 @@ def _two_evaluations(subject: Subject) -> Finding | None:
     """Whether the function gives at one point two results that differ by more than rounding could."""
     for i, one, other in zip(subject.counted, subject.values, subject.evaluate(), strict=True):
         xp = backend.module_of(one)
-        size = float(xp.abs(xp.where(xp.isfinite(one), one, 0.0)).max()) if one.size else 0.0
+        size = xp.abs(xp.where(xp.isfinite(one), one, 0.0)).max().item() if one.size else 0.0
         same = (one == other) | (xp.isnan(one) & xp.isnan(other)) | (xp.abs(one - other) <= 1e-11 * size)
-        if not bool(same.all()):
+        if not same.all().item():
             at = _unravel(int((~same).argmax()), one.shape)
             return Finding(
                 Verdict.RANDOM,
                 output=i,
                 output_index=at,
-                note=f"{subject.outputs[i]}{_said(at)} was {float(one[at])!r} first, then {float(other[at])!r}",
+                note=f"{subject.outputs[i]}{_said(at)} was {one[at].item()!r} first, then {other[at].item()!r}",
             )
     return None
 
@@ -131,12 +131,12 @@ class _Comparison:
     def along(self, direction: Any) -> Finding | None:
         xp = backend.module_of(self.point)
         finite = xp.isfinite(self.gradient)
-        if not bool(finite.all()):
+        if not finite.all().item():
             return self._at_element(_unravel(int((~finite).argmax()), self.point.shape))
         kink: Finding | None = None
         for _ in range(KINKS):
-            rule = float((self.gradient * direction).sum())
-            scale = math.sqrt(float(((self.gradient * direction) ** 2).sum()))
+            rule = (self.gradient * direction).sum().item()
+            scale = math.sqrt(((self.gradient * direction) ** 2).sum().item())
             line = Line(self.subject, self.at, direction, self.weights)
             quick = line.central(2.0 ** round(math.log2(self.options.eps)))
             if abs(rule - quick) <= self._allowed(scale, quick):
@@ -186,7 +186,7 @@ class _Comparison:
             part = xp.zeros_like(direction)
             part.reshape(-1)[half] = direction.reshape(-1)[half]
             line = Line(self.subject, self.at, part, self.weights)
-            part_off = float((self.gradient * part).sum()) - measure(line, slope.h).slope
+            part_off = (self.gradient * part).sum().item() - measure(line, slope.h).slope
             if abs(part_off) >= abs(off) / 2:
                 moved, off = half, part_off
             else:
@@ -206,12 +206,12 @@ class _Comparison:
         """The finding for one element of the input and the element of the outputs where it is most wrong."""
         xp = backend.module_of(self.point)
         direction = xp.zeros_like(self.point)
-        unit = float(_unit(self.point)[index])
+        unit = _unit(self.point)[index].item()
         direction[index] = unit
         which, place = self._worst_output(index, direction / unit)
         weights = _only(self.weights, which, place)
         gradient = self.subject.gradients(weights)[self.at]
-        rule = 0.0 if gradient is None else float(gradient[index])
+        rule = 0.0 if gradient is None else gradient[index].item()
         slope = estimate(Line(self.subject, self.at, direction, weights), self.options.eps).per(unit)
         off = abs(rule - slope.value) if math.isfinite(rule) else math.inf
         allowed = 4 * slope.error
@@ -238,7 +238,7 @@ class _Comparison:
             line = Line(self.subject, self.at, direction, self.weights)
             h = 2.0 ** (round(math.log2(self.options.eps)) + 4)
             right, left = _flat(line.changes(h)), _flat(line.changes(-h))
-            if not math.isfinite(float(self.gradient[index])):  # every reverse pass may give NaN: 0 times infinity
+            if not math.isfinite(self.gradient[index].item()):  # every reverse pass may give NaN: 0 times infinity
                 moves = np.maximum(np.abs(right), np.abs(left))
                 chosen = chosen[[int(np.argmax(np.where(np.isfinite(moves), moves, np.inf)))]]
             slopes = (right - left) / (2 * h)
@@ -254,7 +254,7 @@ class _Comparison:
                 g = self.subject.gradients(
                     [backend.to_device(p, backend.device_of(w)) for p, w in zip(parts, self.weights, strict=True)]
                 )[self.at]
-                off.append(abs((0.0 if g is None else float(g[index])) - float((kept * slopes).sum())))
+                off.append(abs((0.0 if g is None else g[index].item()) - (kept * slopes).sum().item()))
             chosen = halves[off[1] > off[0]]
         which = int(np.searchsorted(ends, chosen[0], side="right"))
         return which, _unravel(int(chosen[0] - ends[which]) + self.weights[which].size, shapes[which])

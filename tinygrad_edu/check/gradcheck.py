@@ -149,7 +149,7 @@ def _prepared(
                 f"{what}: input {i} is {arguments[i].array.dtype}, in which differences cannot tell rounding from a "
                 f"wrong rule; give float64, for example x.detach().double().requires_grad_()"
             )
-        if not bool(backend.module_of(arguments[i].array).isfinite(arguments[i].array).all()):
+        if not backend.module_of(arguments[i].array).isfinite(arguments[i].array).all().item():
             raise ValueError(f"{what}: input {i} holds NaN or Inf, where there is no derivative")
     subject = Subject(fn, arguments, at, what)
     subject.prepare()

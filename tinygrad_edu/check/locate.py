@@ -143,4 +143,4 @@ def clue(applications: list[Application], verdict: Verdict) -> str:
 def _largest(y: Any) -> float:
     array = _host(y)
     array = np.abs(array[np.isfinite(array)])
-    return float(array.max()) if array.size else 0.0
+    return array.max().item() if array.size else 0.0

@@ -57,7 +57,9 @@ class Subject:
                 )
         self.values = [backend.own_copy(outputs[i].array) for i in self.counted]
         self.outputs = self.outputs or [f"output {i}" for i in range(len(outputs))]
-        if not any(backend.module_of(y).isfinite(y).any() for y in self.values) and any(y.size for y in self.values):
+        if not any(backend.module_of(y).isfinite(y).any().item() for y in self.values) and any(
+            y.size for y in self.values
+        ):
             raise ValueError(f"{self.what}: the function gives only NaN or Inf here, so there is nothing to compare")
 
     def call(self, points: Sequence[Any]) -> tuple[list[Tensor], list[Any]]:

@@ -4,8 +4,7 @@ Every function takes float32 or float64 arrays of any strides, also empty ones, 
 fresh memory, and leaves its inputs as they were (`adamw`, which updates in place, is the exception).
 """
 
-from cupyx.scipy.special import erf
-
+from .activation import erf
 from .dropout import keep_mask
 from .optimizer import adamw
 from .softmax import softmax, softmax_backward
