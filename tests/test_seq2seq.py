@@ -221,5 +221,5 @@ class TestSource:
             SidesSource([], [("1", "1")], tokenizer, 4)
         with pytest.raises(ValueError, match="begin and an end"):
             SidesSource([("1", "1")], [("1", "1")], tokenizer.bounded(False), 4)
-        with pytest.raises(ValueError, match="among 10 pairs"):
+        with pytest.raises(ValueError, match="among 10 examples"):
             self.source().load_state({"epoch": 0, "position": 10})

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tinygrad_edu.data.epochs import Epochs
 from tinygrad_edu.data.text import DataError
 from tinygrad_edu.data.tokenizer import Tokenizer
 from tinygrad_edu.data.windows import IGNORED
@@ -54,7 +55,7 @@ class SidesSource:
     """Pairs of texts to train on, each once an epoch, in another order in each; and others to measure on.
 
     training, validation: (what is read, what is to be written). tokenizer: with a begin and an end. block_size: the
-    longest side, in tokens, a target with its begin. drawn: how many pairs have been drawn, over all epochs.
+    longest side, in tokens, a target with its begin.
 
     Raises DataError where there is no pair or one is too long, ValueError for a tokenizer without begin and end.
     """
@@ -84,18 +85,10 @@ class SidesSource:
         everything = [part for pair in [*self.training, *self.validation] for part in pair]
         self.largest = max(self.begin, self.end, *(int(part.max(initial=0)) for part in everything))
         self.fingerprint = hashlib.sha256(b"".join(len(p).to_bytes(8) + p.tobytes() for p in everything)).hexdigest()
-        self.drawn = 0
-        self._order: tuple[tuple[int, int], np.ndarray] | None = None
+        self.epochs = Epochs(len(self.training))
 
     def draw(self, rows: int, order: Generator) -> Sides:
-        chosen = []
-        for n in range(self.drawn, self.drawn + rows):
-            epoch, position = divmod(n, len(self.training))
-            key = order.initial_seed(), epoch
-            if self._order is None or self._order[0] != key:
-                self._order = key, np.random.default_rng(key).permutation(len(self.training))
-            chosen.append(self.training[self._order[1][position]])
-        self.drawn += rows
+        chosen = [self.training[i] for i in self.epochs.next(rows, order.initial_seed())]
         return sides(chosen, self.begin, self.end)
 
     def held_out(self, rows: int) -> Iterator[Sides]:
@@ -106,11 +99,7 @@ class SidesSource:
         return self.training[0][0][:count]
 
     def state(self) -> dict[str, int]:
-        epoch, position = divmod(self.drawn, len(self.training))
-        return {"epoch": epoch, "position": position}
+        return self.epochs.state()
 
     def load_state(self, state: dict[str, int]) -> None:
-        epoch, position = int(state["epoch"]), int(state["position"])
-        if epoch < 0 or not 0 <= position < len(self.training):
-            raise ValueError(f"epoch {epoch}, position {position} among {len(self.training)} pairs")
-        self.drawn = epoch * len(self.training) + position
+        self.epochs.load_state(state)

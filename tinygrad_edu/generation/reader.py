@@ -27,6 +27,7 @@ class Reader:
         self.real = np.stack([np.arange(longest) >= longest - len(p) for p in prompts])  # [B, T], not padding
         self._model, self._block_size = model, model.config.block_size
         self._cache: Any = None
+        self._read = 0  # how many columns the cache keeps
         self._weights = list(model.parameters())
         self._largest = max((math.prod(p.shape) for p in self._weights), default=0)
         self._seen: list[Any] = []
@@ -53,7 +54,9 @@ class Reader:
             options |= {"positions": places[:, start - first :], "segments": self.real[:, start:].astype(np.int64)}
         new = self.ids[:, start:]
         with measuring(self._model), self._threads(new.size):
-            return self._model(new, **options)[:, -1].numpy()
+            found = self._model(new, **options)[:, -1].numpy()
+        self._read = self.ids.shape[1]
+        return found
 
     def _begin(self, first: int) -> int:
         """The first column that has to be read, with a cache of those before it, if any."""
@@ -63,8 +66,8 @@ class Reader:
         if first or not hasattr(self._model, "new_cache"):
             return first
         if self._cache is None:
-            self._cache = self._model.new_cache()
-        return self._cache.length
+            self._cache, self._read = self._model.new_cache(), 0
+        return self._read
 
     def _threads(self, rows: int) -> Any:
         """Small products are made by one thread: a second one gains little there, and where the cores have other work
