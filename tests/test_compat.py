@@ -239,7 +239,7 @@ def test_changes_in_place() -> None:
         (lambda: torch.cuda.amp, "no mixed precision"),
         (lambda: utils.tensorboard, "metrics"),
         (lambda: utils.data.IterableDataset, "write a Dataset"),
-        (lambda: torch.ones(2).unsqueeze_(0), r"write x = x\.unsqueeze"),
+        (lambda: torch.ones(2).permute_(0), r"write x = x\.permute"),
         (lambda: torch.ones(2).lgamma(), "no derivative"),
         (lambda: torch.ones(2).sotfmax(0), "the nearest is softmax"),
         (lambda: layer._parameters, r"named_parameters\(recurse=False\)"),

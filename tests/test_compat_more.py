@@ -94,3 +94,23 @@ def test_numpys_functions_take_tensors() -> None:
     assert np.sum(x).item() == 10.0
     assert np.mean(x, axis=0).tolist() == [2.0, 3.0]
     assert np.max(x).item() == 4.0
+
+
+def test_shapes_change_in_place() -> None:
+    x = tg.arange(6).reshape(2, 3)
+    assert x.unsqueeze_(0).transpose_(1, 2).shape == (1, 3, 2)
+    assert x.squeeze_().t_().tolist() == [[0, 1, 2], [3, 4, 5]]
+    y = tg.ones(2, 3, requires_grad=True)
+    z = y * 2
+    z.unsqueeze_(0)
+    (z.sum(-1) ** 2).sum().backward()
+    assert y.grad is not None
+    assert y.grad.tolist() == [[24.0] * 3] * 2
+    with pytest.raises(RuntimeError, match="a leaf that needs a gradient keeps its shape"):
+        y.unsqueeze_(0)
+
+
+def test_methods_that_draw_and_measure() -> None:
+    assert tg.tensor([0.0, 1.0]).multinomial(num_samples=3, replacement=True).tolist() == [1, 1, 1]
+    assert tg.tensor([3.0, 0.0]).dist(tg.tensor([0.0, 4.0])).item() == 5.0
+    assert tg.ones(1).get_device() == -1

@@ -9,7 +9,6 @@ import numpy as np
 
 from tinygrad_edu import backend, random
 from tinygrad_edu.methods.common import integers
-from tinygrad_edu.ops import search
 from tinygrad_edu.tape import wrap
 from tinygrad_edu.tensor import Tensor
 
@@ -291,7 +290,7 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: random.Genera
 
 
 def multinomial(
-    input: Tensor, num_samples: int, replacement: bool = False, generator: random.Generator | None = None
+    input: Tensor, num_samples: int, replacement: bool = False, *, generator: random.Generator | None = None
 ) -> Tensor:
     """Indices drawn with probabilities in proportion to the weights `input`, [V] or rows [N, V].
 
@@ -309,12 +308,4 @@ def multinomial(
     >>> multinomial(tensor([0.0, 3.0]), 2, replacement=True)
     tensor([1, 1])
     """
-    rows = np.atleast_2d(backend.to_device(input.array, "cpu"))
-    if input.array.ndim not in (1, 2) or not rows.size:
-        raise ValueError(f"multinomial: input must be [V] or [N, V] with V at least 1, got shape {input.array.shape}")
-    if not np.isfinite(rows).all() or (rows < 0).any() or not rows.any(axis=1).all():
-        raise ValueError("multinomial: weights must be finite, not negative, and above 0 somewhere in every row")
-    if not replacement and num_samples > (rows > 0).sum(axis=1).min():
-        raise ValueError(f"multinomial: {num_samples} different indices, but a row has fewer weights above 0")
-    key = (generator or random.current()).key()
-    return search.Multinomial(input, count=num_samples, replacement=replacement, key=key)
+    return input.multinomial(num_samples, replacement, generator=generator)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tinygrad_edu import backend
 from tinygrad_edu.absent import missing
 from tinygrad_edu.methods.common import binary, operand
 from tinygrad_edu.methods.curves import Curves
@@ -15,15 +16,20 @@ if TYPE_CHECKING:
     from tinygrad_edu.tensor import Tensor
 
 
-_INSTEAD = {
-    f"{name}_": f"a tensor keeps its shape; write x = x.{name}(...)"
-    for name in ("unsqueeze", "squeeze", "transpose", "t", "swapaxes", "resize", "permute")
-}
+_INSTEAD = {f"{name}_": f"write x = x.{name}(...)" for name in ("reshape", "permute", "flatten", "expand")}
+_INSTEAD |= dict.fromkeys(["resize_", "resize_as_"], "the number of elements stays; use reshape, or a new tensor")
 _INSTEAD |= dict.fromkeys(
     ["svd", "qr", "cholesky", "inverse", "pinverse", "det", "logdet", "slogdet", "lstsq", "eig", "matrix_exp"],
     "NumPy's linalg works on x.detach().numpy(), without gradient",
 )
 _INSTEAD |= {
+    "register_post_accumulate_grad_hook": "use register_hook, or do it after backward()",
+    "real": "tensors hold no complex numbers",
+    "imag": "tensors hold no complex numbers",
+    "H": "use T: tensors hold no complex numbers",
+    "mH": "use mT: tensors hold no complex numbers",
+    "apply_": "compute with tensors, or with x.numpy()",
+    "erfinv": "it is not written",
     "lgamma": "math.lgamma knows single numbers; there is no derivative for it here",
     "digamma": "it is not written",
     "mode": "use unique(return_counts=True) and argmax of the counts",
@@ -119,6 +125,19 @@ class Named(Curves, result=False):
     def equal(self, other: Any) -> bool:
         """Whether both have one shape and the same elements."""
         return self.array.shape == other.array.shape and (self.array == other.array).all().item()
+
+    def dist(self, other: Any, p: float = 2) -> Tensor:
+        """‖x − other‖_p over all elements."""
+        return (self - other).norm(p)
+
+    def is_complex(self) -> bool:
+        """False: tensors hold no complex numbers."""
+        return False
+
+    def get_device(self) -> int:
+        """The number of the GPU, −1 on the CPU."""
+        _, _, number = backend.device_of(self.array).partition(":")
+        return int(number) if number else -1
 
     def nelement(self) -> int:
         """The number of elements."""

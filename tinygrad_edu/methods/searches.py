@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tinygrad_edu import backend
+import numpy as np
+
+from tinygrad_edu import backend, random
 from tinygrad_edu.methods.common import axis_of, operand
 from tinygrad_edu.ops import search
 from tinygrad_edu.tape import Variable
@@ -42,6 +44,20 @@ class Searches(Variable, result=False):
         if len(lengths) != 1 or kind.kind not in "iu" or (self.array < 0).any().item():
             raise ValueError(f"bincount: needs a vector of integers of at least 0, got {kind} of shape {lengths}")
         return search.Bincount(self, None if weights is None else operand(weights, self), minlength=minlength)
+
+    def multinomial(
+        self, num_samples: int, replacement: bool = False, *, generator: random.Generator | None = None
+    ) -> Tensor:
+        """Indices drawn with probabilities in proportion to these weights; see `tinygrad_edu.multinomial`."""
+        rows = np.atleast_2d(backend.to_device(self.array, "cpu"))
+        if self.array.ndim not in (1, 2) or not rows.size:
+            raise ValueError(f"multinomial: input must be [V] or [N, V], V at least 1, got shape {self.array.shape}")
+        if not np.isfinite(rows).all() or (rows < 0).any() or not rows.any(axis=1).all():
+            raise ValueError("multinomial: weights must be finite, not negative, and above 0 somewhere in every row")
+        if not replacement and num_samples > (rows > 0).sum(axis=1).min():
+            raise ValueError(f"multinomial: {num_samples} different indices, but a row has fewer weights above 0")
+        key = (generator or random.current()).key()
+        return search.Multinomial(self, count=num_samples, replacement=replacement, key=key)
 
 
 def searchsorted(

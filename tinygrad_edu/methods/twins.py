@@ -9,6 +9,9 @@ from typing import Any
 from tinygrad_edu.methods.names import Named
 from tinygrad_edu.methods.orders import Orders
 from tinygrad_edu.methods.picks import Picks
+from tinygrad_edu.methods.shapes import Shapes
+from tinygrad_edu.modes import thread
+from tinygrad_edu.tape import wrap
 
 
 def _twin(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -27,6 +30,26 @@ def _twin(method: Callable[..., Any]) -> Callable[..., Any]:
 
     change.__name__, change.__qualname__ = name, f"Twins.{name}"
     change.__doc__ = f"x ← x.{method.__name__}(...), in place."
+    change.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]
+    return change
+
+
+def _turned(method: Callable[..., Any]) -> Callable[..., Any]:
+    name = f"{method.__name__}_"
+
+    def change(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if thread.mode.grad and self.requires_grad and self.record is None:
+            raise RuntimeError(
+                f"{name}: a leaf that needs a gradient keeps its shape; write y = x.{method.__name__}(...)"
+            )
+        old = wrap(self.result, self.array, self.record, self.index, self._version)
+        old.needs = self.needs
+        new = method(old, *args, **kwargs)
+        self.array, self.record, self.index, self.needs = new.array, new.record, new.index, new.needs
+        return self
+
+    change.__name__, change.__qualname__ = name, f"Twins.{name}"
+    change.__doc__ = f"x ← x.{method.__name__}(...): the same elements in another shape; views keep theirs."
     change.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]
     return change
 
@@ -98,6 +121,12 @@ class Twins:
     masked_scatter_ = _twin(Picks.masked_scatter)
     scatter_reduce_ = _twin(Picks.scatter_reduce)
     index_put_ = _twin(Picks.index_put)
+
+    unsqueeze_ = _turned(Shapes.unsqueeze)
+    squeeze_ = _turned(Shapes.squeeze)
+    transpose_ = _turned(Shapes.transpose)
+    swapaxes_ = _turned(Shapes.swapaxes)
+    t_ = _turned(Shapes.t)
 
     __ifloordiv__, __imod__ = floor_divide_, remainder_
     __ilshift__, __irshift__ = bitwise_left_shift_, bitwise_right_shift_
