@@ -91,6 +91,7 @@ def test_documents_of_a_text(kind: str, text: str, found: list[str], tmp_path: P
         ('{"body": "x"}', r"line 2 .* no text in a field 'text'; its fields are 'body'"),
         ('{"text": null}', "line 2 .* no text in a field 'text'"),
         ("[" * 100_000, "line 2 of the data is no JSON"),
+        ('{"text": "\\ud83d"}', r"line 2 .*U\+D83D at position 0 is half of a surrogate pair"),
     ],
 )
 def test_a_line_that_is_no_document_is_named(line: str, message: str) -> None:

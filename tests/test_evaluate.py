@@ -11,7 +11,7 @@ import pytest
 
 from models import MODELS, Bigram, BigramConfig
 from tinygrad_edu import tensor
-from tinygrad_edu.data import Batch, CharTokenizer, consecutive, make_tokenizer
+from tinygrad_edu.data import Batch, CharTokenizer, TextSource, consecutive, make_tokenizer
 from tinygrad_edu.nn import Module, Parameter
 from tinygrad_edu.training import Evaluation, accuracy, evaluate, exposure_bias, load_checkpoint
 from tools import cli, train
@@ -67,6 +67,14 @@ def test_bits_per_character_do_not_depend_on_the_tokenizer(kind: str) -> None:
     ids = tokenizer.encode(TEXT)
     nats = math.log(2) * sum(len(tokenizer.decode([i])) for i in ids)
     assert Evaluation(nats / len(ids), len(ids)).bits_per_character(len(TEXT)) == pytest.approx(1)
+
+
+def test_characters_are_no_bytes() -> None:
+    tokenizer = make_tokenizer("byte", [])
+    source = TextSource(tokenizer.encode("你好 é🙂!"), 4, 0)
+    assert sum(batch.labels.size for batch in source.held_out(1)) == 13
+    assert tool.spelled(source, make_tokenizer("byte", []), 1) == 7  # two bytes of the first one: replaced, not lost
+    assert tool.spelled(TextSource(tokenizer.encode("\n你好 é🙂!"), 4, 0), tokenizer, 1) == 6
 
 
 def test_accuracy_is_the_share_of_counted_labels_that_are_likeliest() -> None:

@@ -1,6 +1,5 @@
 """From a run's options to what it trains on: the text, its tokenizer, and the source of batches."""
 
-import io
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -22,9 +21,11 @@ from tinygrad_edu.data import (
     encode_documents,
     encode_pair,
     is_token_file,
+    lines_of,
     load_tokenizer,
     make_tokenizer,
     pairs,
+    pieces,
     read_lines,
     read_text,
     read_tokens,
@@ -54,7 +55,7 @@ def load(config: TrainConfig, tokenizer: Tokenizer | None = None, masked: bool =
 def _texts(config: TrainConfig) -> list[str]:
     if not config.documents:
         text = read_text(config.data) if config.data else embedded_corpus()
-        return [enclose_lines(text) if config.lines else text]
+        return list(pieces(lines_of(enclose_lines(text) if config.lines else text)))  # as tools.prepare parts it
     texts = list(documents(_lines(config), config.documents))
     if not texts:
         raise DataError(f"data file {config.data} holds no document of kind {config.documents}")
@@ -62,7 +63,7 @@ def _texts(config: TrainConfig) -> list[str]:
 
 
 def _lines(config: TrainConfig) -> Iterator[str]:
-    return read_lines(config.data) if config.data else iter(io.StringIO(embedded_corpus(), newline=""))
+    return read_lines(config.data) if config.data else lines_of(embedded_corpus())
 
 
 def _pairs(config: TrainConfig, tokenizer: Tokenizer | None) -> tuple[Source, Tokenizer]:

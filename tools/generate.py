@@ -7,7 +7,7 @@ from models import MODELS
 from tinygrad_edu.backend import check_device
 from tinygrad_edu.generation import write
 from tinygrad_edu.training import load_checkpoint
-from tools.cli import Parser, run, users_mistakes
+from tools.cli import Parser, UserError, run, users_mistakes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +57,12 @@ def main(arguments: list[str]) -> int:
         checkpoint = load_checkpoint(found.folder)
         tokenizer = checkpoint.tokenizer
         model = checkpoint.build(MODELS).to(device)
+        if getattr(type(model), "masked", False):
+            raise UserError(
+                f"{found.folder} holds a {checkpoint.model}, which fills in masked tokens and writes no text"
+            )
+        if getattr(model, "masked", False):
+            raise UserError(f"{found.folder} holds a model that fills in masked tokens; let tools.fill run it")
         pieces = write(
             model,
             tokenizer,

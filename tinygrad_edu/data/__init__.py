@@ -1,7 +1,7 @@
 """Texts, tokenizers and batches: from a file to the ids and labels that a model's `loss` takes."""
 
 from tinygrad_edu.data.characters import CharTokenizer
-from tinygrad_edu.data.documents import DOCUMENTS, documents, pairs, pieces, read_lines
+from tinygrad_edu.data.documents import DOCUMENTS, documents, lines_of, pairs, pieces, read_lines
 from tinygrad_edu.data.masked import MaskedSource
 from tinygrad_edu.data.masking import Masking
 from tinygrad_edu.data.packing import encode_documents, encode_pair, pack
@@ -42,6 +42,7 @@ __all__ = [
     "id_dtype",
     "is_token_file",
     "isolated",
+    "lines_of",
     "load_tokenizer",
     "make_tokenizer",
     "pack",

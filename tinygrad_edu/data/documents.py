@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tinygrad_edu.data.text import DataError, opening, undecodable
+from tinygrad_edu.data.tokenizer import check_text
 
 DOCUMENTS = ("lines", "paragraphs", "jsonl")
 _PIECE = 1 << 16  # characters: tokenizers take more than twice the time for twice the text
@@ -32,6 +33,20 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
                 yield text
     if empty:
         raise DataError(f"data file {path} is empty; give a file with text in it")
+
+
+def lines_of(text: str) -> Iterator[str]:
+    r"""The lines of a text as `read_lines` gives those of a file: each up to and with its "\n".
+
+    >>> list(lines_of("a\r\n\nb"))
+    ['a\r\n', '\n', 'b']
+    """
+    start = 0
+    while end := text.find("\n", start) + 1:
+        yield text[start:end]
+        start = end
+    if start < len(text):
+        yield text[start:]
 
 
 def documents(lines: Iterable[str], kind: str) -> Iterator[str]:
@@ -97,7 +112,10 @@ def _field(fields: dict[str, Any], name: str, number: int) -> str:
     if not isinstance(value, str):
         has = ", ".join(map(repr, fields)) or "none"
         raise DataError(f"line {number} of the data has no text in a field {name!r}; its fields are {has}")
-    return value
+    try:
+        return check_text(value, f"line {number} of the data, field {name!r}")
+    except ValueError as error:
+        raise DataError(str(error)) from None
 
 
 def pieces(lines: Iterable[str], size: int = _PIECE) -> Iterator[str]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tinygrad_edu.data.packing import Example, pack
 from tinygrad_edu.data.text import DataError, split, training_part
-from tinygrad_edu.data.windows import AnyBatch, Windows, consecutive
+from tinygrad_edu.data.windows import IGNORED, AnyBatch, Windows, consecutive
 from tinygrad_edu.random import Generator
 
 
@@ -132,7 +132,8 @@ class PairSource:
             done += taken
 
     def first(self, count: int) -> np.ndarray:
-        return self.examples[0][0][:count]
+        ids, labels = self.examples[0]
+        return ids[: min(count, 1 + int((labels == IGNORED).sum()))]  # what comes before the answer
 
     def state(self) -> dict[str, int]:
         epoch, position = divmod(self.drawn, len(self.examples))
