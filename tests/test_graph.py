@@ -280,8 +280,8 @@ class TestPicture:
     def test_a_module_called_twice(self) -> None:
         net = nn.Linear(3, 3)
         paths = [card.path for card in trace(lambda x: net(net(x)), tg.ones(2, 3)).picture().cards()]
-        assert "linear · Linear" in paths
-        assert "linear · Linear · run 2" in paths
+        assert "net · Linear" in paths
+        assert "net · Linear · run 2" in paths
 
     def test_several_outputs(self) -> None:
         def f(x: Any) -> Any:

@@ -206,6 +206,52 @@ class TestResults:
         assert w.grad.tolist() == [8.0, 8.0, 8.0]
 
 
+class TestNamesWithoutAnnotation:
+    def test_modules_are_called_by_their_variables(self) -> None:
+        key, value = nn.Linear(3, 2, bias=False), nn.Linear(3, 2)
+
+        def f(x: Any) -> Any:
+            query = nn.Linear(3, 2, bias=False)
+            return key(x) + value(x) + query(x)
+
+        names = [cell.name for card in steps(trace(f, tg.ones(4, 3))) for cell in card.cells]
+        assert names == ["W_key", "W_value", "b_value", "W_query"]
+
+    def test_pieces_by_their_whole_and_buffers_by_their_names(self) -> None:
+        class Net(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.register_buffer("bias", tg.arange(4).float())
+                self.both = nn.Parameter(tg.ones(4))
+
+            def forward(self, x: Any) -> Any:
+                return self.both.split(2)[1] * x + self.bias[:2]
+
+        found = headers(trace(Net(), tg.ones(2)))
+        assert found[0] == "mul = both[1] ⊙ x"
+        assert "bias[:2]" in found[1]
+
+    def test_constants_full_of_one_number(self) -> None:
+        graph = trace(lambda x: x * tg.ones(2) + tg.zeros(2) + tg.full((2,), 3.0), tg.ones(2, requires_grad=True))
+        names = [cell.name for card in steps(graph) for cell in card.cells]
+        assert names == ["ones", "zeros", "constant"]
+
+    def test_weights_that_depend_on_no_token(self) -> None:
+        """The average of all tokens so far, as lectures begin with it."""
+
+        def f(x: Any) -> Any:
+            wei = tg.tril(tg.ones(5, 5))
+            wei = wei / wei.sum(1, keepdim=True)
+            return wei @ x
+
+        graph = trace(f, tg.randn(2, 5, 4, requires_grad=True))
+        (card,) = [card for card in steps(graph) if card.kind == "mixes"]
+        assert card.source == "from x, with weights that depend on no token"
+        assert "".join(text for text, _ in card.einsum) == "q k, 2 k 4 -> 2 q 4"
+        gates = trace(lambda x: x.softmax(-1) @ x.mT, tg.randn(2, 5, 4, requires_grad=True))
+        assert not any(card.source for card in steps(gates) if "depend on no token" in card.source)
+
+
 class TestForms:
     def test_short_titles(self) -> None:
         assert trace(lambda x, y: x + y, tg.ones(2), tg.ones(2)).record.title == "lambda x, y"

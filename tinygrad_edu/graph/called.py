@@ -30,6 +30,7 @@ class Called(Listener):
         self.owned: dict[str, Any] = {}  # path of a module's tensor -> its array
         self.wanted: dict[str, int] = {}  # path of a parameter that wants a gradient -> id of its array
         self.paths: dict[int, str] = {}  # id of a module -> path
+        self.met: dict[int, str] = {}  # id of a module -> the variable that held it first
         self.calls: list[tuple[Module, int]] = []
         self.runs: Counter[str] = Counter()  # of the modules, by path
         if root is not None:
@@ -56,7 +57,7 @@ class Called(Listener):
     def enter(self, module: Module) -> None:
         if id(module) not in self.paths:
             outer = self.paths[id(self.calls[-1][0])] if self.calls else ""
-            name = type(module).__name__.lower()
+            name = self.met.get(id(module), type(module).__name__.lower())
             taken = set(self.paths.values())
             path = f"{outer}.{name}" if outer else name
             while path in taken:

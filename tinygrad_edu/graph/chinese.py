@@ -84,6 +84,7 @@ CHINESE = {
     "Q, K, V share one source, {name}: self-attention": "Q、K、V 同源于 {name}：自注意力",
     "Q from {q}, K and V from {k}: cross-attention": "Q 来自 {q}，K 和 V 来自 {k}：交叉注意力",
     "Q from {q}, K from {k}, V from {v}": "Q 来自 {q}，K 来自 {k}，V 来自 {v}",
+    "from {name}, with weights that depend on no token": "来自 {name}，权重与词元无关",
     # The ledger
     "op": "运算",
     "axes": "轴",

@@ -12,7 +12,7 @@ from tinygrad_edu.graph.record import Shown
 
 MOST = 8  # rows and columns of a grid; larger ones are thinned out evenly
 _HIDDEN = -1e9  # scores from here down count as hidden: −∞, or what people write in its place
-_LARGEST = 1 << 22  # elements that are looked at
+LARGEST = 1 << 22  # elements that are looked at
 Places = tuple[int, int]  # which axes of a value are the rows and the columns of its grid
 
 
@@ -37,7 +37,7 @@ class Look:
 
 def look(array: Any) -> Look | None:
     """What there is to see in an array that an op made, None where it is nothing, or too much."""
-    if array.dtype.kind != "f" or array.ndim < 2 or not 0 < array.size <= _LARGEST:
+    if array.dtype.kind != "f" or array.ndim < 2 or not 0 < array.size <= LARGEST:
         return None
     values = to_device(array, "cpu")
     hidden = values <= _HIDDEN
@@ -55,7 +55,7 @@ def look(array: Any) -> Look | None:
 
 def cut(before: Any, after: Any, axis: int) -> Look | None:
     """Which weights became 0, where an op left all the others as they were."""
-    if before.shape != after.shape or before.size > _LARGEST:
+    if before.shape != after.shape or before.size > LARGEST:
         return None
     old, new = to_device(before, "cpu"), to_device(after, "cpu")
     gone = (new == 0) & (old != 0)

@@ -21,7 +21,9 @@ def labels(steps: Steps) -> dict[int, str]:
     record = steps.record
     sources = sorted({*steps.holder, *steps.pieces, *steps.uses_of(), *steps.pieces_of()})
     shared = _loops(record)
-    groups = {number: _group(number, steps, shared) for number in sources}
+    groups: dict[int, Group] = {}
+    for number in sources:  # in the order in which they were made, so that what one is called after is known
+        groups[number] = _group(number, steps, shared, groups)
     merged: dict[Group, Group] = {}
 
     def leader(group: Group) -> Group:
@@ -49,7 +51,7 @@ def labels(steps: Steps) -> dict[int, str]:
     return found
 
 
-def _group(number: int, steps: Steps, shared: set[Group]) -> Group:
+def _group(number: int, steps: Steps, shared: set[Group], groups: dict[int, Group]) -> Group:
     """Where a value got its name, and the name."""
     record = steps.record
     value = record.values[number]
@@ -63,9 +65,13 @@ def _group(number: int, steps: Steps, shared: set[Group]) -> Group:
         name = min(found, key=lambda entry: entry[:-1])[-1]
         return name.scope, name.text
     if value.path is not None:
-        return value.path, _symbol(value.path)
-    if value.gradient_of is not None and value.gradient_of < number:
-        return f"gradient {value.gradient_of}", "d" + _group(value.gradient_of, steps, shared)[1]
+        return value.path, _symbol(value.path) if value.kind == "parameter" else value.path.rpartition(".")[2]
+    if value.gradient_of in groups:
+        return f"gradient {value.gradient_of}", "d" + groups[value.gradient_of][1]
+    piece = steps.pieces.get(number)
+    if piece is not None and piece.whole in groups:
+        scope, text = groups[piece.whole]
+        return (scope, value.output), f"{text}[{value.output}]"
     return _fallback(value, record)
 
 

@@ -21,8 +21,8 @@ from tinygrad_edu.graph.describe import (
     reads_of,
     same_integers,
 )
-from tinygrad_edu.graph.grids import Look, beside, cut, integers, look
-from tinygrad_edu.graph.record import Application, Branch, Group, Line, Record, Saved, Sum, Value
+from tinygrad_edu.graph.grids import LARGEST, Look, beside, cut, integers, look
+from tinygrad_edu.graph.record import Application, Branch, Group, Line, Name, Record, Saved, Sum, Value
 from tinygrad_edu.modes import thread
 from tinygrad_edu.nn.module import Module
 from tinygrad_edu.nn.parameter import Buffer, Parameter
@@ -31,6 +31,7 @@ from tinygrad_edu.tape import Op, Variable
 _COPIES = {"clone", "cast", "transfer"}  # ops that arrange nothing anew but are no views either
 
 
+_FILLED = {0.0: "zeros", 1.0: "ones"}
 UNKNOWN: Any = object()  # stands for an input of an op of which the tape kept nothing
 
 
@@ -135,6 +136,10 @@ class Recorder(Called):
             value.shown = integers(array)
             if kind == "tensor" and not wanted and array.size == 1:
                 value.only = float(array.item())
+            elif kind == "tensor" and not wanted and array.size and array.dtype.kind == "f":
+                first = float(array.flat[0])
+                if first in _FILLED and array.size <= LARGEST and (array == first).all():
+                    self.names.setdefault(id(array), []).append(Name(_FILLED[first], "element", 0, (None, 0)))
         return self._new(value, array)
 
     def unseen(self, shape: tuple[int, ...], dtype: Any) -> Any:

@@ -94,6 +94,9 @@ def source_of(step: Step, steps: Steps, axes: Axes, labels: dict[int, str]) -> s
     values = next((use.source for use in step.uses if use.op == step.main.id and use.at != at), None)
     pairs = next((use.source for use in step.uses if use.op == step.main.id and use.at == at), None)
     scores = _scores(pairs, steps, axes)
+    if values in origins.above and pairs is not None and pairs not in origins.above and scores is None:
+        name = labels[_root(origins.top(values), steps, axes, origins)]
+        return say("from {name}, with weights that depend on no token", name=name)
     if values is None or scores is None:
         return ""
     sides = sorted((use for use in scores.uses if use.op == scores.main.id), key=lambda use: use.at)[:2]

@@ -85,7 +85,7 @@ def run(
     record = Record(title or _title(function, root))
     recorder = Recorder(record, root)
     named = [axes or {}, *declared_axes(root)]
-    watch = Watch(recorder.bound, recorder.returned, recorder.unpacked)
+    watch = Watch(recorder.bound, recorder.returned, recorder.unpacked, recorder.met)
     recorder.line = watch.line
     for name, x in _arguments(function, inputs):
         if isinstance(x, Variable) or backend.is_array(x):

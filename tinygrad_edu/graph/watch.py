@@ -13,6 +13,7 @@ from typing import Any
 from tinygrad_edu.backend import is_array
 from tinygrad_edu.graph.record import Line
 from tinygrad_edu.graph.unpacking import unpackings
+from tinygrad_edu.nn.module import Module
 from tinygrad_edu.tape import Variable, registry
 
 _ENGINE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -26,7 +27,8 @@ class Watch:
     """While active, tells of all tensors that local variables of user code come to hold, and of what modules return.
 
     bound(x, name, how, depth, frame): as in `Name`; frames are numbered. returned(module, result): as it says.
-    unpacked(x, names): the code takes its shape apart into these names, None for an axis without one.
+    unpacked(x, names): the code takes its shape apart into these names, None for an axis without one. met: by the id of
+    a module, the first variable of user code that held it.
     The definitions of fused ops count as the user's code: they are the engine's text for learners.
     """
 
@@ -35,9 +37,11 @@ class Watch:
         bound: Callable[[Any, str, str, int, int], None],
         returned: Callable[[Any, Any], None],
         unpacked: Callable[[Any, list[str | None]], None],
+        met: dict[int, str] | None = None,
     ) -> None:
         self.bound, self.returned, self.unpacked = bound, returned, unpacked
         self.definitions = {op.definition.__code__ for op in registry.values() if op.definition is not None}
+        self.met = {} if met is None else met
         self.depth = self.frames = 0
         self.lines: dict[tuple[CodeType, int], Line] = {}
         self.users: dict[str, bool] = {}
@@ -116,6 +120,8 @@ class Watch:
             for name in code.co_names:
                 if isinstance(item := frame.f_globals.get(name), Variable):
                     self.bound(item, name, "assigned", *place)
+                elif isinstance(item, Module):
+                    self.met.setdefault(id(item), name)
         for name, item in frame.f_locals.items():
             held, record = seen.get(name, (None, None))
             now = item.record if isinstance(item, Variable) else None  # a change in place gives it another
@@ -127,6 +133,8 @@ class Watch:
             if isinstance(item, Variable) or is_array(item):
                 how = "argument" if name in arguments else "assigned" if isinstance(item, Variable) else "array"
                 self.bound(item, name, how, *place)
+            elif isinstance(item, Module):
+                self.met.setdefault(id(item), name)
             elif isinstance(item, tuple | list | dict) and 0 < len(item) <= _MOST:
                 self._elements(name, item, place)
 
