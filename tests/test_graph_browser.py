@@ -305,6 +305,19 @@ class TestSteps:
         page.click("#step-on")
         assert text(page, "#step-count").startswith("1 of")
 
+    def test_every_level_is_walked_through_to_the_end(self, page: Browser) -> None:
+        for tab in range(1, int(page.run("document.querySelectorAll('[role=tab]').length")) + 1):
+            page.key(str(tab))
+            page.key("End")
+            last = int(text(page, "#step-count").split(" of ")[1])
+            formula = ""
+            for i in range(last, max(0, last - 6), -1):
+                assert text(page, "#step-count") == f"{i} of {last}"
+                assert count(page, ".node.now") >= 1
+                assert text(page, "#step .formula") not in ("", formula)
+                formula = text(page, "#step .formula")
+                page.key("ArrowLeft")
+
 
 class TestQuiz:
     def test_gradients_are_hidden_and_come_back_one_by_one_or_all_at_once(self, page: Browser) -> None:
@@ -563,7 +576,8 @@ def test_odd_graphs(browser: Browser, tmp_path: Path, function: Any, shape: tupl
     trace(function, tg.ones(*shape, requires_grad=flows)).save(tmp_path / "page.html")
     browser.open(tmp_path / "page.html")
     for tab in range(1, browser.run("document.querySelectorAll('[role=tab]').length") + 1):
-        browser.key(str(tab), "ArrowRight", "ArrowDown", "Enter", "q", "r", "q", "l", "f", "End", "Escape", "l")
+        browser.key(str(tab))
+        browser.key("ArrowRight", "ArrowDown", "Enter", "q", "r", "q", "l", "f", "End", "Escape", "l")
     assert browser.errors == []
 
 

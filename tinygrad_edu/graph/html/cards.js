@@ -51,14 +51,11 @@ function markFolds() {
   for (const [id, { open }] of Object.entries(sheet().opens)) {
     const block = part(id);
     if (!block || block.dataset.fold) continue;
-    const label =
-      block.getAttribute("aria-label") ?? [...block.querySelectorAll("text")].map((text) => text.textContent);
+    const texts = [...block.querySelectorAll("text")].map((text) => text.textContent);
+    const label = block.getAttribute("aria-label") ?? texts.join(", ");
     block.dataset.fold = open ? "open" : "closed";
-    for (const [name, value] of [
-      ["role", "group"],
-      ["tabindex", "-1"],
-      ["aria-label", label],
-    ]) {
+    const reachable = { role: "group", tabindex: "-1", "aria-label": label };
+    for (const [name, value] of Object.entries(reachable)) {
       if (!block.hasAttribute(name)) block.setAttribute(name, value);
     }
     const box = block.getBBox();
@@ -91,17 +88,13 @@ async function follow({ sheet: to, part: id }) {
 function details(id) {
   const card = sheet().cards[id];
   const wires = Object.values(sheet().wires);
-  const links = (list, end, word) =>
-    list.length
-      ? make(
-          "p",
-          { class: card.role === "gradient" ? "links back" : "links" },
-          `${word} `,
-          ...list.map((wire) =>
-            make("button", { click: () => goTo(wire[end]), title: wire.shapes.join(" ") }, wire.name),
-          ),
-        )
-      : "";
+  const classes = card.role === "gradient" ? "links back" : "links";
+  const links = (word, here, there) => {
+    const found = wires.filter((wire) => wire[here] === id);
+    const button = (wire) =>
+      make("button", { click: () => goTo(wire[there]), title: wire.shapes.join(" ") }, wire.name);
+    return found.length ? make("p", { class: classes }, `${word} `, ...found.map(button)) : "";
+  };
   const line = (text, attributes = {}) => (text ? make("p", attributes, ...withAxes(text)) : "");
   return [
     make("h2", {}, card.header),
@@ -123,16 +116,8 @@ function details(id) {
     card.reads
       ? line(say("Its gradients read {names}.", { names: card.reads.join(", ") }), { class: "soft back" })
       : "",
-    links(
-      wires.filter((wire) => wire.head === id),
-      "tail",
-      say("from"),
-    ),
-    links(
-      wires.filter((wire) => wire.tail === id),
-      "head",
-      say("to"),
-    ),
+    links(say("from"), "head", "tail"),
+    links(say("to"), "tail", "head"),
     line(card.code, { class: "code" }),
   ].filter(Boolean);
 }

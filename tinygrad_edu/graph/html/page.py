@@ -41,6 +41,8 @@ _PALETTE = {
     "mark": style.PARAMETER_GROUND,
     "mark-line": style.PARAMETER_BORDER,
     "focus": style.QUERY,
+    "lit": style.QUERY,
+    "lit-ink": style.PAPER,
 }
 
 
@@ -120,7 +122,7 @@ def _script() -> str:
 
 def _palette() -> str:
     colors = "".join(f"--{name}:{color(light)};" for name, light in _PALETTE.items())
-    return f":root{{{colors}--lit:light-dark(#0369a1,#38bdf8);--lit-ink:light-dark(#ffffff,#0f172a)}}"
+    return f":root{{{colors}}}"
 
 
 def _tab(name: str, number: int, chosen: bool) -> str:

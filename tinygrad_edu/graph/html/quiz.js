@@ -5,7 +5,14 @@ import { drawing, part, sheet } from "./sheets.js";
 let on = false;
 
 export const quizzing = () => on;
-export const rowOf = (card, at) => part(card)?.querySelector(`[data-row="${at}"]`);
+// Where a gradient stands: its row on its card, or, on a card of one line, its name on the wire.
+export function rowOf(card, at) {
+  const row = part(card)?.querySelector(`[data-row="${at}"]`);
+  if (row) return row;
+  const step = sheet().steps.find((one) => one.card === card && one.row === Number(at));
+  return part(step?.wires[0])?.querySelector(".grad");
+}
+
 export const isHidden = (row) => Boolean(row?.classList.contains("covered"));
 
 function coverOf(target) {

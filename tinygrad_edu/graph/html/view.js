@@ -18,7 +18,7 @@ export function look(at) {
   if (!views.has(svg)) {
     const whole = svg.getAttribute("viewBox").split(/[ ,]+/).map(Number);
     views.set(svg, { whole, x: 0, y: 0, k: 1 });
-    Object.assign(view(), fitted(desk.clientWidth < 720 ? 0.7 : 0.9));
+    Object.assign(view(), fitted(desk.clientWidth < 720 ? 0.7 : 1));
   }
   draw();
 }
