@@ -365,3 +365,25 @@ class TestTool:
         (line,) = capfd.readouterr().err.splitlines()
         assert "pip install graphviz-pure" in line
         assert sorted(p.name for p in tmp_path.iterdir()) == ["b.dot", "b.md"]
+
+    def test_the_difference_between_two(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+        heads = f"{GOLDEN / 'heads.py'}:head"
+        path = tmp_path / "d.md"
+        assert run("draw", draw.main, ["diff", heads, heads, "--out", str(path)]) == 0
+        assert "steps and inputs are equal" in path.read_text(encoding="utf-8")
+        assert run("draw", draw.main, ["diff", "bigram", "gpt", "--lang", "zh", "--out", str(tmp_path / "d.svg")]) == 0
+        said = capfd.readouterr()
+        assert said.err == ""
+        assert "W_table 的第 ids 行" in said.out
+        assert ET.fromstring((tmp_path / "d.svg").read_text(encoding="utf-8")).tag == f"{SVG}svg"
+        for wrong in (["diff", "bigram"], ["diff", "bigram", "gtp"], ["diff", "bigram", "gpt", "--out", "d.gif"]):
+            assert run("draw", draw.main, wrong) == 2
+            assert len(capfd.readouterr().err.splitlines()) == 1
+
+    def test_the_difference_without_dot(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setenv(engine.VARIABLE, "/nowhere/dot")
+        assert run("draw", draw.main, ["diff", "bigram", "gpt", "--out", str(tmp_path / "d.svg")]) == 2
+        assert len(capfd.readouterr().err.splitlines()) == 1
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["d.dot", "d.md"]

@@ -169,6 +169,24 @@ def _draw(target: str, options: DrawOptions) -> str:
     return f"{graph}, drawn into {path}"
 
 
+def _diff(first: str, second: str, options: DrawOptions) -> str:
+    """Draw what differs between two computations; the differences in words."""
+    if options.lang not in LANGUAGES:
+        raise UserError(unknown("language", options.lang, LANGUAGES))
+    sizes = _sizes(options.size)
+    path = Path(options.out or "diff.svg")
+    with speaking(options.lang):
+        difference = _graph(first, sizes).diff(_graph(second, sizes))
+        try:
+            difference.save(path)
+        except LayoutError as error:
+            beside = [path.with_suffix(".dot"), path.with_suffix(".md")]
+            for other in beside:
+                difference.save(other)
+            raise UserError(f"{error}; the difference is in {' and '.join(map(str, beside))}") from error
+        return f"{difference}\ndrawn into {path}"
+
+
 def main(arguments: list[str]) -> int:
     """Draw what the arguments name; the exit code."""
     with users_mistakes((ValueError, OSError, LayoutError)):
@@ -191,16 +209,6 @@ def main(arguments: list[str]) -> int:
             said = _draw(found.model, found.drawing)
     print(said)
     return 0
-
-
-def _diff(first: str, second: str, options: DrawOptions) -> str:
-    """Draw what differs between two computations; a line on what was done."""
-    sizes = _sizes(options.size)
-    path = Path(options.out or "diff.svg")
-    with speaking(options.lang if options.lang in LANGUAGES else "en"):
-        difference = _graph(first, sizes).diff(_graph(second, sizes))
-        difference.save(path)
-    return f"{difference}, drawn into {path}"
 
 
 if __name__ == "__main__":
