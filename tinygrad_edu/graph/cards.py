@@ -200,7 +200,7 @@ class _Sheet:
         for output in step.outputs:
             card.rows += self._incoming(output)
         card.identity, card.op = identity(step, self.record, self._shape), main.op
-        card.thin = self.every and main.arranges
+        card.thin = self.every and main.arranges and not card.cells
         return card
 
     def _text(self, use: Use) -> str:

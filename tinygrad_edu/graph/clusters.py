@@ -14,7 +14,7 @@ def with_definitions(record: Record) -> list[Call]:
         around = group.call if group.parent is None else len(record.calls) + group.parent
         path = calls[around].path if around is not None else ""
         path = f"{path}.{group.op}" if path else group.op
-        calls.append(Call(len(calls), path, say("definition of {op}", op=group.op), 1, around))
+        calls.append(Call(len(calls), path, say("definition"), 1, around))
     return calls
 
 

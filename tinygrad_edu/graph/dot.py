@@ -27,7 +27,7 @@ def dot(picture: Picture) -> str:
     rails = f"{style.VALUE}:{style.GRADIENT}"
     lines = [
         "digraph {",
-        f'  graph [rankdir=TB, ordering=out, nodesep=0.35, ranksep=0.2, bgcolor="{style.PAPER}", pad=0.25,',
+        f'  graph [rankdir=TB, ordering=out, mclimit=4, nodesep=0.35, ranksep=0.2, bgcolor="{style.PAPER}", pad=0.25,',
         f'    fontname="Helvetica", labelloc=t, labeljust=l, label={heading(picture, _reads(picture))}];',
         '  node [shape=plain, fontname="Helvetica"];',
         f'  edge [color="{rails}", arrowhead=normal, arrowtail=vee, arrowsize=0.65, penwidth=1.4];',
@@ -110,6 +110,8 @@ def _clusters_of(picture: Picture) -> dict[str, tuple[str, ...]]:
 
 
 def _card(card: Card) -> str:
+    if card.thin:
+        return _thin(card)
     look = style.LOOKS[card.kind]
     both = ' COLSPAN="2"'
     words = card.words or " "
@@ -150,6 +152,16 @@ def _card(card: Card) -> str:
         ink, ground = style.gradient(row.order)
         rows.append(cell(text, 10, ink, ground, mono=True) + cell(row.note or " ", 9, ink, ground))
     return f"<{table(barred(card, rows), 1, look.border, style.PAPER)}>"
+
+
+def _thin(card: Card) -> str:
+    """A card for what only arranges elements: one line, since the wires say both shapes, and sums that meet there."""
+    rows = [cell(shorten(card.header, 60), 9, style.GREY, mono=True)]
+    for row in card.rows:
+        if row.kind == "sum":
+            ink, ground = style.gradient(row.order)
+            rows.append(cell(f"▲ {row.formula}", 9, ink, ground, mono=True))
+    return f"<{table(barred(card, rows), 1, style.LOOKS['arranges'].border, style.PAPER, pad=2)}>"
 
 
 def _einsum(card: Card) -> str:

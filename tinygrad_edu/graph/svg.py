@@ -31,7 +31,7 @@ def finished(drawn: str, picture: Picture) -> str:
     body = re.sub(r"<!--.*?-->\n?", "", body, flags=re.DOTALL)
     body = re.sub(r"<title>([^<]*)</title>", title, body)
     body = re.sub(r'\s+xmlns:xlink="[^"]*"', "", body)
-    body = _together(_joined(body))
+    body = _titles_on_top(_together(_joined(body)))
     opening, _, rest = body.partition(">")
     described = f"<title>{escape(clean(picture.title), quote=False)}</title>\n<desc>{_description(picture)}</desc>"
     return f'{opening} role="img">\n{described}\n<style>{_style(picture)}</style>{rest}'
@@ -65,6 +65,16 @@ def _together(body: str) -> str:
 
     label = re.compile(r'<g id="e\d+" class="node wire.*?</g>', re.DOTALL)
     return label.sub(lambda found: pair.sub(join, found[0], count=1), body)
+
+
+def _titles_on_top(body: str) -> str:
+    """The titles of clusters drawn last, above the wires that pass them, each with a rim of the cluster's ground."""
+    cluster = re.compile(r'<g id="cluster_n?\d+" class="cluster">.*?</g>', re.DOTALL)
+    text = re.compile(r"<text.*?</text>\n")
+    titles = [title for found in cluster.findall(body) for title in text.findall(found)]
+    body = cluster.sub(lambda found: text.sub("", found[0]), body)
+    end = body.rindex("</g>")
+    return f'{body[:end]}<g class="titles" pointer-events="none">\n{"".join(titles)}</g>\n{body[end:]}'
 
 
 def _titles(picture: Picture) -> dict[str, str]:
@@ -104,6 +114,7 @@ def _style(picture: Picture) -> str:
     ids = [card.id for card in picture.cards()]
     near = "".join(f"svg:has(#{i}:hover) .edge:not(.{i}){{opacity:.15}}" for i in ids[:_MOST])
     return (
-        f"{_FONTS}.edge:hover path{{stroke-width:3}}.node:hover>polygon:last-of-type{{stroke-width:2.5}}{near}"
-        f"@media (prefers-color-scheme:dark){{{dark}}}"
+        f"{_FONTS}.titles text{{paint-order:stroke;stroke:{style.CLUSTER_GROUND};stroke-width:4px}}"
+        f".edge:hover path{{stroke-width:3}}.node:hover>polygon:last-of-type{{stroke-width:2.5}}{near}"
+        f"@media (prefers-color-scheme:dark){{{dark}.titles text{{stroke:{style.DARK[style.CLUSTER_GROUND]}}}}}"
     )
