@@ -1,7 +1,7 @@
 """BERT: an encoder whose every position reads all others, to fill in masked tokens and to tell sequences apart."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import tinygrad_edu as tg
 from models.language import LanguageModel, TokenModel, summed_loss
@@ -152,6 +152,16 @@ class BERT(Pretrained, LanguageModel):
 
     Config = BERTConfig
     layout = BERT_MASKED
+    masked = True  # it is trained on texts with masked tokens
+    axes: ClassVar = {
+        "ids": "B T",
+        "labels": "B T",
+        "*.token.weight": "V D",
+        "*.position.weight": "P D",
+        "*.segment.weight": "G D",
+        "*.up.weight": "F D",
+    }
+    scaled = True  # its attention, for pictures to check
 
     def __init__(self, config: BERTConfig) -> None:
         super().__init__()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tinygrad_edu as tg
-from models import GPT, MODELS, Bigram, BigramConfig, GPTConfig, LanguageModel
+from models import BERT, GPT, MODELS, BERTConfig, Bigram, BigramConfig, GPTConfig, LanguageModel
 from models.positions import rotate, rotation, sinusoidal
 from models.transformer import Attention, Block, FeedForward
 from tinygrad_edu import nn, optim
@@ -33,7 +33,11 @@ def draw(*shape: int, high: int = 11) -> np.ndarray:
     return np.random.default_rng(1).integers(0, high, shape)
 
 
-MADE: dict[str, LanguageModel] = {"bigram": Bigram(BigramConfig(11)), "gpt": GPT(SMALL)}
+MADE: dict[str, LanguageModel] = {
+    "bigram": Bigram(BigramConfig(11)),
+    "gpt": GPT(SMALL),
+    "bert": BERT(BERTConfig(11, block_size=8, layers=2, heads=2, width=16)),
+}
 
 
 @pytest.fixture(params=list(MODELS))

@@ -59,10 +59,9 @@ def main(arguments: list[str]) -> int:
         model = checkpoint.build(MODELS).to(device)
         if getattr(type(model), "masked", False):
             raise UserError(
-                f"{found.folder} holds a {checkpoint.model}, which fills in masked tokens and writes no text"
+                f"{found.folder} holds a {checkpoint.model}, which fills in masked tokens and writes no text; let "
+                f"tools.fill run it"
             )
-        if getattr(model, "masked", False):
-            raise UserError(f"{found.folder} holds a model that fills in masked tokens; let tools.fill run it")
         pieces = write(
             model,
             tokenizer,

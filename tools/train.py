@@ -336,7 +336,11 @@ def _farewell(
     print(f"files in {folder}: weights model.safetensors, record {METRICS}, plot loss.png and loss.svg")
     ids = [i for i in trainer.data.first(1000) if i not in tokenizer.specials.values()]
     first = (tokenizer.decode(ids).split() or [""])[0]
-    print(f"sample: python -m tools.generate {shlex.quote(str(folder))} --prompt {shlex.quote(first)}")
+    where = shlex.quote(str(folder))
+    if getattr(trainer.model, "masked", False):
+        print(f"try it: python -m tools.fill {where} {shlex.quote(first[:1] + '[MASK]' + first[2:])}")
+    else:
+        print(f"sample: python -m tools.generate {where} --prompt {shlex.quote(first)}")
     return 0
 
 

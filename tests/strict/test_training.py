@@ -29,6 +29,7 @@ IDS = TOKENIZER.encode(TEXT)
 SHAPES: dict[str, dict[str, Any]] = {
     "bigram": {},
     "gpt": {"block_size": 8, "layers": 2, "heads": 2, "width": 16, "dropout": 0.2, "bias": True},
+    "bert": {"block_size": 8, "layers": 2, "heads": 2, "width": 16, "dropout": 0.2},
 }
 
 
