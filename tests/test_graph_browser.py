@@ -590,7 +590,7 @@ def test_a_page_in_chinese(browser: Browser, tmp_path: Path) -> None:
     browser.key("Escape")
     browser.run("document.querySelector('#axis-list [data-axis=D]').focus()")
     assert browser.run("document.querySelectorAll('#ledger td .lit').length") > 10
-    assert text(browser, "#axis") == "D，长度 12: 模型宽度"
+    assert text(browser, "#axis") == "D，长度 12: 模型宽度 · token.weight 的第 2 轴"
     english = r"/[A-Za-z]{4,} [A-Za-z]{4,}/"
     assert browser.run(f"{english}.test(document.querySelector('header').innerText)") is False
     assert browser.errors == []

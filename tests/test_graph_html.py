@@ -263,6 +263,8 @@ def test_axes_are_told_by_their_size_and_their_role() -> None:
     assert {name: axes[name]["size"] for name in "BTDHdFV"} == dict(
         zip("BTDHdFV", ["2", "5", "12", "3", "4", "48", "11"])
     )
+    assert axes["D"]["meaning"] == "width of the model · axis 2 of token.weight"
+    assert axes["P"]["meaning"] == "axis 1 of position.weight"
     assert axes["q"] == {"size": "5", "meaning": "positions that ask, the query side of T"}
     assert set(known(graph_of_file(HEAD).html())["axes"]) == {"q", "k"}
 

@@ -79,6 +79,7 @@ CHINESE = {
     "positions that ask, the query side": "提问的位置，查询一侧",
     "positions that are asked, the key side": "被问的位置，键一侧",
     "{meaning} of {axis}": "{axis}：{meaning}",
+    "axis {n} of {name}": "{name} 的第 {n} 轴",
     # Keys
     "next, previous gradient of the backward pass": "反向传播的下一个、上一个梯度",
     "before the first, the last gradient": "第一个之前、最后一个梯度",

@@ -12,7 +12,7 @@ from tinygrad_edu.graph.html.chinese import said
 from tinygrad_edu.graph.html.drawing import BACK
 from tinygrad_edu.graph.html.sheets import Sheet, Sheets
 from tinygrad_edu.graph.picture import Card, Row, Wire
-from tinygrad_edu.graph.record import Record
+from tinygrad_edu.graph.record import Record, Value
 from tinygrad_edu.graph.words import say
 
 PRODUCT = "contract {contracts} · keep {keeps}"
@@ -114,7 +114,8 @@ def _step(card: Card, at: int, sheet: Sheet, axes: Axes) -> dict[str, Any]:
 
 
 def axis_facts(record: Record, axes: Axes) -> dict[str, dict[str, str]]:
-    """Every axis that has a name: its size (its sizes, where several axes have the name) and what it means."""
+    """Every axis that has a name: its size (its sizes, where several axes have the name) and what it means: a role in
+    attention, else what is usually called so and where it is met first."""
     sizes: dict[str, set[int]] = {}
     meaning: dict[str, str] = {}
     called = {axes.called.get(role, role): words for role, words in _ROLES.items()}
@@ -129,11 +130,17 @@ def axis_facts(record: Record, axes: Axes) -> dict[str, dict[str, str]]:
                     meaning[name] = said("{meaning} of {axis}", meaning=meaning[name], axis=whole)
             for factor in map(axes.factors.find, axis):
                 if factor in axes.factors.name:
-                    sizes.setdefault(axes.factors.name[factor], set()).add(axes.factors.size[factor])
+                    name = axes.factors.name[factor]
+                    sizes.setdefault(name, set()).add(axes.factors.size[factor])
+                    meaning.setdefault(name, " · ".join(filter(None, (said(_USUAL.get(name, "")), _place(value, at)))))
     return {
-        name: {"size": " or ".join(map(str, sorted(found))), "meaning": meaning.get(name, said(_USUAL.get(name, "")))}
-        for name, found in sizes.items()
+        name: {"size": " / ".join(map(str, sorted(found))), "meaning": meaning[name]} for name, found in sizes.items()
     }
+
+
+def _place(value: Value, at: int) -> str:
+    called = value.path or (value.names[-1].text if value.names else "")
+    return said("axis {n} of {name}", n=at + 1, name=called) if called else ""
 
 
 def ledger_facts(markdown: str, sheets: Sheets) -> dict[str, Any]:
