@@ -40,14 +40,24 @@ function table() {
   );
 }
 
+// The table and what stands below it, made when they are first seen.
+function fill() {
+  const more = left ? [say("{n} more steps are not drawn; the ledger as a file has them all", { n: left })] : [];
+  const check = [...more, ...below].map((line) =>
+    make("p", { class: line.includes(fail) ? "bad" : undefined }, line),
+  );
+  $("ledger").replaceChildren(table(), make("div", { class: "check" }, ...check));
+}
+
+export const ledgerShown = () => !$("ledger").hidden;
+
 export function ledger(on) {
+  if (on && !$("ledger").hasChildNodes()) fill();
   $("ledger").hidden = !on;
   $("ledger-open").setAttribute("aria-pressed", on);
   mark();
   if (on && chosenCard()) requestAnimationFrame(() => show(part(chosenCard())));
 }
-
-export const ledgerShown = () => !$("ledger").hidden;
 
 function mark() {
   const id = chosenCard();
@@ -59,11 +69,6 @@ function mark() {
 }
 
 export function startLedger() {
-  const more = left ? [say("{n} more steps are not drawn; the ledger as a file has them all", { n: left })] : [];
-  const check = [...more, ...below].map((line) =>
-    make("p", { class: line.includes(fail) ? "bad" : undefined }, line),
-  );
-  $("ledger").replaceChildren(make("div", { class: "scroll" }, table()), make("div", { class: "check" }, ...check));
   $("ledger-open").addEventListener("click", () => ledger(!ledgerShown()));
   hear("card", mark);
 }
