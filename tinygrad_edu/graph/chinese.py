@@ -162,6 +162,10 @@ CHINESE = {
     "goes back from here": "由此回传",
     "{one} of each is {other} of the next": "每个的 {one} 是下一个的 {other}",
     "{one} of each is {other} of the next, the last gives {end}": "每个的 {one} 是下一个的 {other}，最后一个给出 {end}",
+    "definition": "定义",
+    "level {level} has {n} cards, more than {most}: this is level {found}; a module can be opened by name": (
+        "第 {level} 级有 {n} 张卡片，超过 {most}：此处为第 {found} 级；可按名称展开模块"
+    ),
     # Differences
     "what": "变化",
     "module": "模块",

@@ -39,7 +39,8 @@ class Card:
 
     kind: its colour; words: the same in words; lines: small print; path: the module it stands for. identity: what it
     is apart from all names, equal for two that do the same; op: what a step runs. origin: of a leaf, the kind of
-    value; size: how many numbers it holds. thin: a single line is enough for it. streams: which of the picture's it reads.
+    value; size: how many numbers it holds. thin: a single line is enough for it. streams: which of the picture's it
+    reads.
 
     einsum: how a product pairs axes, as (text, tone) runs, tone "contract", "q", "k" or "". contracts, keeps: the same
     in names of axes. source: where an attention's queries, keys and values come from. visible: what its
@@ -160,6 +161,10 @@ def mark_ways(wires: list[Wire]) -> None:
         if below > depth.get(wire.head, 0):
             depth[wire.head] = below
             first[wire.head] = wire
+    start: dict[str, int] = {}  # what nothing leads to stands right above the first that reads it
+    for wire in wires:
+        if wire.tail not in depth:
+            start[wire.tail] = min(start.get(wire.tail, depth[wire.head]), depth[wire.head] - 1)
     for wire in wires:
         wire.spine = first[wire.head] is wire
-        wire.long = depth[wire.head] - depth.get(wire.tail, 0) > 1
+        wire.long = depth[wire.head] - depth.get(wire.tail, start.get(wire.tail, 0)) > 1
