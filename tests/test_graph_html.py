@@ -303,6 +303,23 @@ def test_a_page_begins_where_it_is_asked_to() -> None:
             graph.html(**wrong)
 
 
+def test_what_cannot_be_laid_out_is_left_out_but_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = graph_of("gpt")
+    draw = graph.svg
+
+    def svg(level: int = 2, open: Any = (), *rest: Any, **more: Any) -> str:
+        if level != 2 or open or more:
+            raise LayoutError("took too long")
+        return draw(level, open, *rest, **more)
+
+    monkeypatch.setattr(graph, "svg", svg)
+    assert list(sheets_of(graph).tabs) == ["Steps"]
+    assert "Steps" in graph.html()
+    monkeypatch.setenv(engine.VARIABLE, "no-such-program")
+    with pytest.raises(LayoutError, match="no-such-program"):
+        sheets_of(graph)
+
+
 def test_a_notebook_shows_the_page_in_a_frame_of_its_own() -> None:
     graph = graph_of_file(HEAD)
     (tag, attributes), *rest = Elements(graph._repr_html_() or "").found

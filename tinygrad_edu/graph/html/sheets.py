@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
+from tinygrad_edu.graph.engine import LayoutError
 from tinygrad_edu.graph.html.chinese import said
 from tinygrad_edu.graph.levels import MAX_NODES
 from tinygrad_edu.graph.mirror import VIEWS, fits
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 LEVELS, MIRROR = ("Model", "Modules", "Steps", "Ops"), "Mirror"
 _STEPS = 2  # the level of the ledger
-_MOST = 40  # parts that can be opened, each on a drawing of its own
+_MOST = 24  # parts that can be opened, each on a drawing of its own
 _LARGEST = 5_000  # ops of a graph that is drawn op by op
 
 
@@ -49,12 +51,22 @@ class Sheets:
     listed: int = 0
     steps: list[str] = field(default_factory=list)
 
+    def add(self, picture: Picture, record: Record, draw: Callable[[], str], tab: int | None = None) -> int | None:
+        """The number of a new drawing, of a tab of its own where none is named; None where it cannot be laid out."""
+        number = len(self.drawings)
+        try:
+            self.drawings.append(Sheet(picture, record, draw(), number if tab is None else tab))
+        except LayoutError:
+            return None
+        return number
+
 
 def sheets_of(graph: Graph, level: int = _STEPS, open: str | Sequence[str] = (), view: str = "twin") -> Sheets:
     """The drawings of a graph; a level that shows nothing else than the next one has none.
 
     The first to be seen is that of a level, drawn with the modules `open` where such are named, or the mirror. Raises
-    ValueError where the graph has no such level or view or no such modules.
+    ValueError where the graph has no such level or view or no such modules, LayoutError where not even the named steps
+    can be laid out; of all else, what cannot be is left out.
     """
     wanted = graph.picture(level, open)
     if view not in VIEWS:
@@ -66,9 +78,12 @@ def sheets_of(graph: Graph, level: int = _STEPS, open: str | Sequence[str] = (),
     for n, picture in pictures.items():
         if n != _STEPS and any(shown[n] == shown[other] for other in pictures if other in (n + 1, _STEPS)):
             continue
-        places[n] = sheets.tabs[said(LEVELS[n])] = len(sheets.drawings)
         record = opened(graph.record) if n > _STEPS else graph.record
-        sheets.drawings.append(Sheet(picture, record, graph.svg(n), len(sheets.drawings)))
+        number = sheets.add(picture, record, partial(graph.svg, n))
+        if number is not None:
+            places[n] = sheets.tabs[said(LEVELS[n])] = number
+        elif n == _STEPS:
+            graph.svg(n)
     sheets.first = sheets.listed = steps = places[_STEPS]
     _unfold(graph, sheets)
     if 0 in places and len(places) > 1:
@@ -80,8 +95,8 @@ def sheets_of(graph: Graph, level: int = _STEPS, open: str | Sequence[str] = (),
     sheets.first = places.get(level, steps)
     if open:
         base = sheets.drawings[sheets.first]
-        sheets.first = len(sheets.drawings)
-        sheets.drawings.append(Sheet(wanted, base.record, graph.svg(level, open), base.tab))
+        number = sheets.add(wanted, base.record, partial(graph.svg, level, open), base.tab)
+        sheets.first = sheets.first if number is None else number
     _mirror(graph, sheets)
     if view == "mirror":
         sheets.first = sheets.tabs.get(said(MIRROR), sheets.first)
@@ -101,9 +116,11 @@ def _unfold(graph: Graph, sheets: Sheets) -> None:
     repeats = [item for item in _clusters(base.picture) if item.count > 1]
     if not repeats or len(cards) > MAX_NODES:
         return
-    sheets.listed = len(sheets.drawings)
-    full = Sheet(picture, graph.record, graph.svg(_STEPS, "*", None), sheets.first)
-    sheets.drawings.append(full)
+    number = sheets.add(picture, graph.record, partial(graph.svg, _STEPS, "*", None), sheets.first)
+    if number is None:
+        return
+    sheets.listed = number
+    full = sheets.drawings[number]
     there = {item.id for item in _clusters(picture)}
     for item in repeats:
         base.opens[item.id] = sheets.listed, item.id if item.id in there else ""
@@ -121,12 +138,13 @@ def _open_modules(graph: Graph, sheets: Sheets, place: int) -> None:
             break
         picture = graph.picture(1, path)
         target = next((item.id for item in _clusters(picture) if item.path == path), "")
-        sheet = Sheet(picture, graph.record, graph.svg(1, path), place)
+        number = sheets.add(picture, graph.record, partial(graph.svg, 1, path), place)
+        if number is None:
+            continue
         if target:
-            sheet.opens[target] = place, closed
-            sheet.closes.add(target)
-        made[path] = len(sheets.drawings), target
-        sheets.drawings.append(sheet)
+            sheets.drawings[number].opens[target] = place, closed
+            sheets.drawings[number].closes.add(target)
+        made[path] = number, target
     for sheet in [base, *(sheets.drawings[number] for number, _ in made.values())]:
         for path, closed in _closed(sheet.picture):
             if path in made:
@@ -142,9 +160,10 @@ def _mirror(graph: Graph, sheets: Sheets) -> None:
     for path in paths:
         picture = whole if path is None else part(whole, path)
         if fits(picture):
-            number = sheets.tabs[said(MIRROR)] = len(sheets.drawings)
-            svg = graph.svg(_STEPS, view="mirror", module=path)
-            sheets.drawings.append(Sheet(picture, graph.record, svg, number, mirrored=True))
+            number = sheets.add(picture, graph.record, partial(graph.svg, _STEPS, view="mirror", module=path))
+            if number is not None:
+                sheets.drawings[number].mirrored = True
+                sheets.tabs[said(MIRROR)] = number
             return
 
 
