@@ -103,6 +103,7 @@ def new_array(data: Any, dtype: Any = None, device: str | None = None) -> Array:
         target = _DEFAULT[host.dtype.kind]
     if device is not None and check_device(device) != device_of(host):
         return to_device(host.astype(target, copy=False), device)
+    settle(host)
     return host.astype(target)
 
 

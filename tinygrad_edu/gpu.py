@@ -85,7 +85,7 @@ def settle(number: int) -> None:
     import cupy
 
     if cupy.cuda.runtime.getDevice() != number:
-        cupy.cuda.runtime.setDevice(number)
+        cupy.cuda.Device(number).use()
 
 
 def upload(array: Any, number: int) -> Array:

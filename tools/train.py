@@ -236,10 +236,11 @@ def main(arguments: list[str]) -> int:
             plan = understand(arguments)
         try:
             return _train(plan)
-        except MemoryError:
+        except MemoryError as error:
             sizes = {"batch_size": plan.training.batch_size, "block_size": plan.training.block_size, **plan.model}
             named = ", ".join(f"{name} {size}" for name, size in sizes.items() if type(size) is int)
-            raise UserError(f"there is not enough memory for {named}; choose smaller ones") from None
+            why = f" ({error})" if str(error) else ""
+            raise UserError(f"there is not enough memory for {named}; choose smaller ones{why}") from None
 
 
 def _train(plan: Plan) -> int:

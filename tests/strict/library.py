@@ -232,14 +232,10 @@ MEMORY = 64 << 30  # of each GPU
 def _cuda() -> Library:
     pool = MemoryPool()
 
-    def set_device(number: int) -> None:
-        Device(number).use()
-
     runtime = Library(
         "cupy.cuda.runtime",
         getDeviceCount=lambda: Device.count,
         getDevice=lambda: Device.current,
-        setDevice=set_device,
         getDeviceProperties=lambda n: {"name": b"stand-in"},
         deviceSynchronize=lambda: waited("deviceSynchronize"),
         memGetInfo=lambda: (MEMORY - pool.total_bytes(), MEMORY),

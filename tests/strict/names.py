@@ -12,6 +12,7 @@ FILE = Path(__file__).with_name("cupy_names.json")
 MODULES = ["cupy", "cupy.linalg", "cupyx", "cupyx.scipy.special"]
 TOOLS = [  # what is used of cupy.cuda
     "Device",
+    "Device.use",
     "MemoryPool.free_all_blocks",
     "MemoryPool.free_bytes",
     "MemoryPool.get_limit",
@@ -29,7 +30,6 @@ TOOLS = [  # what is used of cupy.cuda
     "runtime.getDeviceCount",
     "runtime.getDeviceProperties",
     "runtime.memGetInfo",
-    "runtime.setDevice",
     "set_allocator",
 ]
 

@@ -73,6 +73,7 @@ def test_what_is_asked_of_gpus(cupy: Any) -> None:
 def test_results_are_where_the_operands_are() -> None:
     """CuPy computes on the thread's GPU, so the engine makes that the operands'."""
     x, y = on("cuda:1", 3), on("cuda:0", 3)
+    assert (tg.Tensor(x).device, tg.Tensor(y.array).device, x.clone().device) == ("cuda:1", "cuda:0", "cuda:1")
     assert ((x + 1).device, (y + 1).device, (x * x).sum().device, (y @ y).device) == (
         *("cuda:1", "cuda:0", "cuda:1", "cuda:0"),
     )
