@@ -102,8 +102,10 @@ class GPT(Pretrained, LanguageModel):
         "ids": "B T",
         "labels": "B T",
         "token.weight": "V D",
+        "head.weight": "V D",
         "position.weight": "P D",
         "*.up.weight": "F D",
+        "*.gate.weight": "F D",
     }
     visibility, scaled = "causal", True  # what its attention is, for pictures to check
 
@@ -167,7 +169,8 @@ class GPT(Pretrained, LanguageModel):
             x = self.token(ids) * math.sqrt(c.width) + waves  # [B, T, D]
         else:
             x = self.token(ids)  # [B, T, D]
-            turn = rotation(positions, c.width // c.heads, c.rotary_base)  # [T, d/2] or [B, T, d/2], twice
+            d, dtype = c.width // c.heads, self.token.weight.dtype
+            turn = rotation(positions, d, c.rotary_base, dtype)  # [T, d/2] or [B, 1, T, d/2], twice
         x = self.dropout(x)  # [B, T, D]
         for block, kept in zip(self.blocks, cache or [None] * c.layers):
             x = block(x, visible, causal=True, turn=turn, kept=kept)  # [B, T, D]

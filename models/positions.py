@@ -45,10 +45,22 @@ def sinusoidal(positions: Any, width: int, base: float = 10_000.0) -> Tensor:
     return tg.stack([tg.sin(θ), tg.cos(θ)], dim=-1).flatten(-2)  # [..., D]
 
 
-def rotation(positions: Any, width: int, base: float = 10_000.0) -> Rotation:
-    """(cos θ, sin θ), both [..., width/2], for `rotate`: how far each position turns the features of a head."""
-    θ = angles(positions, width, base)  # [..., d/2]
-    return tg.cos(θ), tg.sin(θ)
+def rotation(positions: Any, width: int, base: float = 10_000.0, dtype: Any = None) -> Rotation:
+    """(cos θ, sin θ) for `rotate`: how far each position turns the features of a head.
+
+    Args:
+        positions: integers, [T] the same in every sequence, or [B, T].
+        width: d, the features of a head; an even number.
+        base: see `angles`.
+        dtype: that of the queries and keys; float64 unless given.
+
+    Returns both [T, d/2], or [B, 1, T, d/2], 1 for the heads.
+    """
+    θ = angles(positions, width, base)  # [T, d/2] or [B, T, d/2]
+    if θ.ndim == 3:
+        θ = θ.unsqueeze(1)  # [B, 1, T, d/2]
+    cos, sin = tg.cos(θ), tg.sin(θ)
+    return (cos, sin) if dtype is None else (cos.to(dtype), sin.to(dtype))
 
 
 def rotate(x: Tensor, turn: Rotation) -> Tensor:
@@ -59,7 +71,7 @@ def rotate(x: Tensor, turn: Rotation) -> Tensor:
 
     Args:
         x: queries or keys [B, H, T, d].
-        turn: from `rotation`, for positions [T], the same in every sequence, or [B, T].
+        turn: from `rotation`, in x's dtype.
 
     Returns [B, H, T, d]. Source: Su et al., "RoFormer: enhanced Transformer with rotary position embedding", 2021.
 
@@ -67,8 +79,6 @@ def rotate(x: Tensor, turn: Rotation) -> Tensor:
     >>> rotate(q, rotation([0, 1], 2)).numpy().round(3).tolist()
     [[[[1.0, 0.0], [0.54, 0.841]]]]
     """
-    cos, sin = (
-        t.to(x.dtype) if t.ndim == 2 else t.to(x.dtype).unsqueeze(-3) for t in turn
-    )  # [T, d/2] or [B, 1, T, d/2]
+    cos, sin = turn  # [T, d/2] or [B, 1, T, d/2]
     a, b = x.chunk(2, dim=-1)  # [B, H, T, d/2]
     return tg.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)  # [B, H, T, d]
