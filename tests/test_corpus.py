@@ -147,24 +147,24 @@ def test_answers_are_learned_and_given(asked: Path, tmp_path: Path, capsys: pyte
         assert capsys.readouterr().out == f"{pair['prompt']}{pair['answer']}\n"
 
 
-@pytest.mark.parametrize("kind", ["pairs", "lines", ""])
-def test_resuming_is_as_if_it_had_never_stopped(kind: str, asked: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("model", "kind"), [("gpt", "pairs"), ("gpt", "lines"), ("bert", "")])
+def test_resuming_is_as_if_it_had_never_stopped(model: str, kind: str, asked: Path, tmp_path: Path) -> None:
     """In the middle of an epoch, with dropout, for each kind of data: weights and optimizer to the bit."""
     options = ["--data", asked, "--documents", kind, "--dropout", "0.1", "--threads", "1", "--tokenizer", "byte"]
     options += ["--batch-size", "2", "--block-size", "16", "--val-fraction", "0.2"]
     options += ["--layers", "1", "--heads", "2", "--width", "16", "--eval-every", "0"]
-    assert here(train, "gpt", "--out", tmp_path / "whole", *options, "--steps", "13") == 0
+    assert here(train, model, "--out", tmp_path / "whole", *options, "--steps", "13") == 0
     # a run that stopped at step 7, on the way to 13
-    plan = train.understand(["gpt", "--out", str(tmp_path / "cut"), *map(str, options), "--steps", "13"])
+    plan = train.understand([model, "--out", str(tmp_path / "cut"), *map(str, options), "--steps", "13"])
     trainer, tokenizer = train.build(plan)
     with Shards(1) as shards:
         trainer.backward = shards.backward
         for _ in range(7):
             trainer.advance()
     (tmp_path / "cut").mkdir()
-    trainer.save(tmp_path / "cut", "gpt", tokenizer)
+    trainer.save(tmp_path / "cut", model, tokenizer)
     random.manual_seed(99)
-    assert here(train, "gpt", "--resume", tmp_path / "cut") == 0
+    assert here(train, model, "--resume", tmp_path / "cut") == 0
     for name in ("model.safetensors", "state.safetensors"):
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     one, other = (load_checkpoint(tmp_path / name, resume=True).state or {} for name in ("cut", "whole"))

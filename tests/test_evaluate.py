@@ -11,9 +11,9 @@ import pytest
 
 from models import MODELS, Bigram, BigramConfig
 from tinygrad_edu import tensor
-from tinygrad_edu.data import Batch, CharTokenizer, TextSource, consecutive, make_tokenizer
+from tinygrad_edu.data import END_OF_TEXT, Batch, CharTokenizer, consecutive, make_tokenizer
 from tinygrad_edu.nn import Module, Parameter
-from tinygrad_edu.training import Evaluation, accuracy, evaluate, exposure_bias, load_checkpoint
+from tinygrad_edu.training import Evaluation, accuracy, evaluate, exposure_bias, load_checkpoint, save_checkpoint
 from tools import cli, train
 from tools import evaluate as tool
 
@@ -69,12 +69,11 @@ def test_bits_per_character_do_not_depend_on_the_tokenizer(kind: str) -> None:
     assert Evaluation(nats / len(ids), len(ids)).bits_per_character(len(TEXT)) == pytest.approx(1)
 
 
-def test_characters_are_no_bytes() -> None:
-    tokenizer = make_tokenizer("byte", [])
-    source = TextSource(tokenizer.encode("你好 é🙂!"), 4, 0)
-    assert sum(batch.labels.size for batch in source.held_out(1)) == 13
-    assert tool.spelled(source, make_tokenizer("byte", []), 1) == 7  # two bytes of the first one: replaced, not lost
-    assert tool.spelled(TextSource(tokenizer.encode("\n你好 é🙂!"), 4, 0), tokenizer, 1) == 6
+@pytest.mark.parametrize(("text", "characters"), [("你好 é🙂!", 6), ("", 0), ("a<|endoftext|>b", 15)])
+def test_characters_are_no_bytes_and_no_control_tokens(text: str, characters: int) -> None:
+    tokenizer = make_tokenizer("byte", [], specials=(END_OF_TEXT,))
+    labels = np.concatenate([[tokenizer.begin], tokenizer.encode(text), [tokenizer.end]])
+    assert tool.spelled(labels, tokenizer) == characters
 
 
 def test_accuracy_is_the_share_of_counted_labels_that_are_likeliest() -> None:
@@ -166,8 +165,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     def run(*options: str) -> Path:
         if options not in made:
             out = place / str(len(made))
-            shape = SHAPE if options[0] == "gpt" else []
-            arguments = [*options, "--data", str(place / "text.txt"), *SMALL, *shape, "--out", str(out)]
+            shape = SHAPE if options[0] != "bigram" else []
+            name, *rest = options
+            arguments = [name, "--data", str(place / "text.txt"), *SMALL, *shape, *rest, "--out", str(out)]
             assert cli.run("train", train.main, arguments) == 0
             made[options] = out
         return made[options]
@@ -190,6 +190,7 @@ def test_a_run_is_measured_on_its_validation_part(
     found = evaluate(checkpoint.build(MODELS), consecutive(part, 8, 4))
     assert measured["tokens"] == found.tokens == len(part) - 1
     assert measured["loss"] == pytest.approx(found.loss, rel=1e-5)
+    assert measured["baseline"] == max(part[1:].tolist().count(i) for i in set(part[1:].tolist())) / (len(part) - 1)
     assert measured["perplexity"] == pytest.approx(math.exp(found.loss), rel=1e-5)
     assert measured["characters"] == len(checkpoint.tokenizer.decode(part[1:]))
     bits = found.loss * found.tokens / math.log(2) / measured["characters"]
@@ -197,6 +198,24 @@ def test_a_run_is_measured_on_its_validation_part(
     assert measured["exposure_bias"]["ratio"] > 0
     metrics = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     assert metrics[-1]["val_loss"] == pytest.approx(measured["loss"], rel=1e-5)
+
+
+def test_a_bert_is_measured_by_what_it_fills_in(
+    folder: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = folder("bert", "--block-size", "16")
+    capsys.readouterr()
+    assert here(run) == 0
+    shown = capsys.readouterr().out
+    assert "masked accuracy" in shown
+    assert "character" not in shown
+    assert "exposure" not in shown
+    assert here(run, "--json") == 0
+    measured = json.loads(capsys.readouterr().out)
+    assert measured.keys() == {"tokens", "loss", "perplexity", "accuracy", "baseline"}
+    length = len(TEXT) - int(len(TEXT) * 0.9)
+    assert 0.1 * length < measured["tokens"] < 0.2 * length
+    assert measured["loss"] == pytest.approx(np.log(31), abs=0.5)
 
 
 def test_another_text_is_measured_as_a_whole(
@@ -217,6 +236,22 @@ def test_another_text_is_measured_as_a_whole(
         (best / name).write_bytes((run / name).read_bytes())
     assert here(best, "--data", tmp_path / "other.txt", "--exposure", "0") == 0
     assert capsys.readouterr().out == shown
+
+
+def test_what_is_not_finite_stays_json(
+    folder: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = load_checkpoint(folder("bigram"), resume=True)
+    weights = {"table.weight": found.weights["table.weight"] + 1e4 * np.eye(len(found.tokenizer), dtype=np.float32)}
+    save_checkpoint(
+        tmp_path, model="bigram", config=found.config, tokenizer=found.tokenizer, weights=weights,
+        state=found.state, tensors=found.tensors,
+    )  # fmt: skip
+    capsys.readouterr()
+    assert here(tmp_path, "--json", "--exposure", "2") == 0
+    measured = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert measured["loss"] > 1000
+    assert measured["perplexity"] is None
 
 
 def test_evaluate_refuses(folder: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import sys
 from typing import Any
 
@@ -19,6 +20,7 @@ from tools import corpus
 from tools.cli import Parser, UserError, run, users_mistakes
 
 _POSITIONS = 4096  # in a batch
+_ENOUGH = 200_000  # tokens, to choose beginnings and look n-grams up in
 _CONTEXT = 32  # tokens before a continuation, and in it, where the exposure bias is measured
 
 
@@ -60,8 +62,15 @@ def main(arguments: list[str]) -> int:
                 f"the data holds token id {source.largest}, the model's vocab_size is {model.config.vocab_size}"
             )
         measured = measure(model, source, tokenizer, masked, options)
-    print(json.dumps(measured) if options.json else "\n".join(_lines(measured, masked)))
+    print(json.dumps(_finite(measured), allow_nan=False) if options.json else "\n".join(_lines(measured, masked)))
     return 0
+
+
+def _finite(value: Any) -> Any:
+    """The value as JSON can say it: None for a number that is not finite."""
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _config(checkpoint: Checkpoint, options: EvaluateOptions) -> TrainConfig:
@@ -69,7 +78,8 @@ def _config(checkpoint: Checkpoint, options: EvaluateOptions) -> TrainConfig:
     folder = checkpoint.folder
     if (folder / STATE).exists():
         state = load_checkpoint(folder, resume=True).state or {}
-        config = TrainConfig(**state.get("training", {}))
+        known = {field.name for field in dataclasses.fields(TrainConfig)}
+        config = TrainConfig(**{name: value for name, value in state.get("training", {}).items() if name in known})
     else:
         if not options.data:
             raise UserError(f"{folder} holds weights only and does not say what it was trained on; give --data FILE")
@@ -80,20 +90,19 @@ def _config(checkpoint: Checkpoint, options: EvaluateOptions) -> TrainConfig:
 def measure(
     model: Model, source: Source, tokenizer: Tokenizer, masked: bool, options: EvaluateOptions
 ) -> dict[str, Any]:
-    """What there is to say about a model, by name; all of it as JSON has it.
-
-    Raises ValueError where no label is counted.
-    """
+    """What there is to say about a model, by name. Raises ValueError where no label is counted."""
     rows = max(1, _POSITIONS // source.block_size)
     with Shards() as shards:
         found = evaluate(model, source.held_out(rows), shards.n if options.device == "cpu" else 1)
         measured: dict[str, Any] = {"tokens": found.tokens, "loss": found.loss, "perplexity": found.perplexity}
+        labels = np.concatenate([batch.labels[batch.labels != IGNORED] for batch in source.held_out(rows)])
         if not masked:
-            characters = spelled(source, tokenizer, rows)
+            characters = spelled(labels, tokenizer)
             measured |= {"characters": characters, "bits_per_character": found.bits_per_character(characters)}
         measured["accuracy"] = accuracy(model, source.held_out(rows))
+        measured["baseline"] = float(np.bincount(labels).max() / len(labels))
         if options.exposure and not masked and isinstance(source, TextSource):
-            ids = source.validation
+            ids = source.validation[:_ENOUGH]
             half = min(_CONTEXT, len(ids) // 2)
             bias = exposure_bias(
                 model, ids, prefix=half, length=half, order=min(4, half), samples=options.exposure, seed=options.seed,
@@ -103,11 +112,14 @@ def measure(
     return measured
 
 
-def spelled(source: Source, tokenizer: Tokenizer, rows: int) -> int:
-    """How many characters the labels that count spell, control tokens among them spelling none."""
-    control = [IGNORED, *tokenizer.specials.values()]
-    labels = (batch.labels.ravel() for batch in source.held_out(rows))
-    return len(tokenizer.decode(np.concatenate([part[~np.isin(part, control)] for part in labels])))
+def spelled(labels: np.ndarray, tokenizer: Tokenizer) -> int:
+    """How many characters the labels spell, control tokens none.
+
+    >>> from tinygrad_edu.data import ByteTokenizer
+    >>> spelled(ByteTokenizer().encode("你好"), ByteTokenizer())
+    2
+    """
+    return len(tokenizer.decode(labels[~np.isin(labels, [*tokenizer.specials.values()])]))
 
 
 def _lines(measured: dict[str, Any], masked: bool) -> list[str]:
@@ -119,7 +131,10 @@ def _lines(measured: dict[str, Any], masked: bool) -> list[str]:
         of = f"{measured['characters']:,} characters"
         lines.append(f"bits per character  {measured['bits_per_character']:.4f}, over {of}")
     what = "masked accuracy     " if masked else "accuracy            "
-    lines.append(f"{what}{measured['accuracy']:.4f} of them are the likeliest token")
+    lines.append(
+        f"{what}{measured['accuracy']:.4f} of the tokens were the likeliest one; naming always the most frequent one "
+        f"would be right for {measured['baseline']:.4f}"
+    )
     if bias := measured.get("exposure_bias"):
         lines.append(
             f"exposure bias       {bias['ratio']:.3f} ± {bias['error']:.3f} (1: none): quality {bias['true']:.3f} "
