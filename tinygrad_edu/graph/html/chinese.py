@@ -46,7 +46,7 @@ CHINESE = {
     "Next gradient": "下一个梯度",
     "Next gradient (→)": "下一个梯度（→）",
     "{all} gradients": "{all} 个梯度",
-    "{n} of {all}": "{all} 之 {n}",
+    "{n} of {all}": "{n} / {all}",
     "none": "没有",
     "Press → to follow the gradients one by one, in the order in which they ran.": "按 → 按执行顺序逐个查看梯度。",
     "No gradient flows here.": "这里没有梯度流过。",
