@@ -176,7 +176,7 @@ def _write_together(folder: Path, contents: Mapping[str, bytes]) -> None:
             with contextlib.suppress(OSError):
                 path.unlink()
         raise
-    for old in (folder / INDEX, *folder.glob("model*.safetensors")):
+    for old in (folder / INDEX, folder / WEIGHTS, *folder.glob("model-?????-of-?????.safetensors")):
         if old.name not in contents:
             old.unlink(missing_ok=True)
     flush_folder(folder)
