@@ -129,7 +129,8 @@ class TestVisibility:
         (row,) = [row for row in graph.ledger().splitlines() if row.startswith(f"| {line} |")]
         assert told.startswith(row.split(" | ")[1] + ": ")
         assert " = softmax(" in told
-        assert any("FAIL: " in card.visible for card in graph.picture().cards())
+        (card,) = [card for card in graph.picture().cards() if "FAIL: " in card.visible and words in card.visible]
+        assert card.visible in card.lines  # the picture says so, too
 
     def test_a_mask_behind_the_softmax_fails_whatever_is_declared(self) -> None:
         (found,) = failed(run(after, None))

@@ -176,7 +176,8 @@ class _Sheet:
         if not right:
             head, right = names["out"], text
         card = Card("", "", f"{head} = {self._with_tail(step, right)}", "", "", "step", cells=self._cells(step))
-        if len(card.header) > (_FUSED if main.fused else _HEADER):
+        twice = main.fused and any(main.formula.count(f"{{{argument}}}") > 1 for argument in main.arguments)
+        if twice or len(card.header) > (_FUSED if main.fused else _HEADER):
             wired = [u for u in step.uses if u.op == main.id and not self.record.values[u.source].learned]
             read = ", ".join(names[main.arguments[use.at]] for use in wired)
             card.lines.append(self._with_tail(step, until_comma(right) if main.fused else right))
@@ -190,6 +191,7 @@ class _Sheet:
         if card.kind == "mixes":
             card.source = source_of(step, self.steps, self.axes, self.labels)
         card.visible = verdict(step, self.record, self.axes)
+        card.lines += [card.visible] if card.visible.startswith(say("FAIL: {text}", text="")) else []
         made = self.record.values[step.out].shown
         if made and introduces(step, self.record, self.axes, made.what):
             card.grid = made
