@@ -10,6 +10,7 @@ from tests.test_graph import GOLDEN
 from tinygrad_edu import nn
 from tinygrad_edu.data import Batch
 from tinygrad_edu.graph import Graph, trace
+from tinygrad_edu.graph.dot import dot as dot_of
 from tinygrad_edu.graph.opening import opened
 from tinygrad_edu.graph.picture import Card, Cluster, Picture
 from tinygrad_edu.nn import functional as F
@@ -268,3 +269,36 @@ class TestLimits:
         assert [card.role for card in picture.cards()] == ["leaf", "module", "result"]
         assert "this is level 0" in picture.remarks[-1]
         assert graph.svg()
+
+
+class TestStreams:
+    def test_a_card_is_coloured_by_the_inputs_that_it_reads(self) -> None:
+        layer = nn.TransformerDecoderLayer(6, 2, 8, dropout=0.0, batch_first=True)
+
+        def f(x: Any, mem: Any) -> Any:
+            return layer(x, mem)
+
+        picture = trace(f, tg.randn(2, 5, 6), tg.randn(2, 7, 6)).picture()
+        assert picture.streams == ["x", "mem"]
+        mixing = [card for card in picture.cards() if card.kind == "mixes"]
+        assert [card.streams for card in mixing] == [(0,), (0, 1)]
+        after = next(card for card in picture.cards() if "norm3" in card.path)
+        assert after.streams == (0,)  # what attention gives belongs to its queries
+        assert "reads from:" in dot_of(picture)
+
+    def test_labels_reach_the_loss_only(self) -> None:
+        picture = graph_of("gpt").picture(open="*")
+        both = [card.header.partition(" = ")[0] for card in picture.cards() if card.streams == (0, 1)]
+        assert both == ["cross_entropy", "total"]
+
+    def test_a_transformer_at_level_1_has_each_layer_once(self) -> None:
+        model = nn.Transformer(6, 2, 3, 4, 8, dropout=0.0, batch_first=True)
+        given = tg.randn(2, 7, 6, requires_grad=True), tg.randn(2, 5, 6, requires_grad=True)
+        picture = trace(model, *given).picture(level=1)
+        assert {cluster.label.rpartition(" · ")[2]: cluster.count for cluster in clusters(picture)} == {
+            "Transformer": 1,
+            "TransformerEncoder": 1,
+            "TransformerEncoderLayer": 3,
+            "TransformerDecoder": 1,
+            "TransformerDecoderLayer": 4,
+        }

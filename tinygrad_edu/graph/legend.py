@@ -43,7 +43,7 @@ def legend(picture: Picture, least: int) -> list[str]:
     cards = picture.cards()
     shown = {card.kind for card in cards} | {found.kind for card in cards for found in card.cells}
     chips = [
-        cell(say(words), 9, style.LOOKS[kind].ink, style.LOOKS[kind].header, align="CENTER", pad=6)
+        cell(say(words), 9, style.LOOKS[kind].ink, style.LOOKS[kind].header, pad=6)
         for kind, words in _KINDS.items()
         if kind in shown
     ]
