@@ -119,9 +119,12 @@ class _Sheet:
         """The call whose cluster a leaf stands in: the innermost around all that read it; none for an input."""
         if self.record.values[number].kind == "input":
             return None
-        uses = self.uses.get(number, [])
-        steps = [self.steps.steps[use.step] if use.step is not None else None for use in uses]
-        return innermost([step.main.call if step else None for step in steps], self.record.calls)
+        held = [number]
+        for whole in held:
+            held += [piece.value for piece in self.pieces.get(whole, [])]
+        uses = [use for part in held for use in self.uses.get(part, [])]
+        calls = [self.steps.steps[use.step].main.call if use.step is not None else None for use in uses]
+        return innermost(calls, self.record.calls)
 
     def _leaf(self, value: Value) -> Card:
         kind = "parameter" if value.learned else "input"
@@ -138,14 +141,11 @@ class _Sheet:
         card.rows = self._incoming(value.id)
         card.identity = f"{value.kind} {value.gradient} {card.lines[0]}"
         card.origin, card.size = "parameter" if value.learned else value.kind, prod(value.shape)
-        if self._learned_by_several(value):
+        if value.learned and len(self.uses.get(value.id, [])) > 1:
             card.lines[0] += ", " + say("shared")
         if not value.gradient:
             card.lines[0] += ", " + say("no gradient")
         return card
-
-    def _learned_by_several(self, value: Value) -> bool:
-        return value.learned and len(self.uses.get(value.id, [])) > 1
 
     def _cells(self, step: Step) -> list[Cell]:
         found = []
