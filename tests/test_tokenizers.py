@@ -281,6 +281,12 @@ def test_a_vocabulary_that_spells_a_control_token_asks_for_permission() -> None:
     assert tokenizer.encode("A</s>B", special=True).tolist() == [2, 1, 3]
 
 
+@pytest.mark.parametrize("content", ["", "[]", "{}", "nonsense", '{"model": {"type": "Morse"}}'])
+def test_content_that_is_no_tokenizer(content: str) -> None:
+    with pytest.raises(DataError, match="cannot read this tokenizer"):
+        SubwordTokenizer(content)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -2,10 +2,22 @@
 
 import dataclasses
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from tinygrad_edu.data import DOCUMENTS, END_OF_TEXT, documents, encode_documents, pieces, read_lines, write_tokens
+from rich.progress import Progress
+
+from tinygrad_edu.data import (
+    DOCUMENTS,
+    END_OF_TEXT,
+    KINDS,
+    documents,
+    encode_documents,
+    pieces,
+    read_lines,
+    write_tokens,
+)
 from tools.cli import Parser, UserError, run, users_mistakes
 from tools.corpus import choose
 
@@ -46,25 +58,41 @@ def main(arguments: list[str]) -> int:
         for path in found.texts:
             if Path(path).resolve() == Path(options.out).resolve():
                 raise UserError(f"--out names {path}, a text to read; name another file")
-        specials = (END_OF_TEXT,) if options.documents else ()
-        texts = _texts(found.texts, options.documents)
-        tokenizer = choose(options.tokenizer, options.vocab_size, texts, specials)
-        parts = encode_documents(tokenizer, _texts(found.texts, options.documents))
-        count = write_tokens(options.out, tokenizer, parts)
+        with _progress(found.texts, options.tokenizer) as read:
+            specials = (END_OF_TEXT,) if options.documents else ()
+            texts = _texts(found.texts, options.documents, read)
+            tokenizer = choose(options.tokenizer, options.vocab_size, texts, specials)
+            texts = _texts(found.texts, options.documents, read)
+            count = write_tokens(options.out, tokenizer, encode_documents(tokenizer, texts))
     size = Path(options.out).stat().st_size
     print(f"{options.out}: {count:,} tokens of {len(tokenizer):,} kinds, {size:,} bytes")
     print(f"train on it: python -m tools.train gpt --data {options.out}")
     return 0
 
 
-def _texts(paths: list[str], kind: str) -> Iterator[str]:
-    """The documents in the files, or the files in pieces."""
+@contextmanager
+def _progress(paths: list[str], tokenizer: str) -> Iterator[Callable[[str], None]]:
+    """What to call with each text that was read; on a terminal, a bar shows how far that is."""
+    passes = 2 if tokenizer in KINDS and tokenizer != "byte" else 1
+    total = passes * sum(Path(path).stat().st_size for path in paths if Path(path).exists())
+    with Progress(disable=not sys.stdout.isatty(), transient=True) as bar:
+        task = bar.add_task("reading", total=total)
+        yield lambda text: bar.advance(task, len(text.encode()))
+
+
+def _texts(paths: list[str], kind: str, read: Callable[[str], None]) -> Iterator[str]:
+    """The documents in the files, or the files in pieces; `read` is told of each."""
     for path in paths:
         lines = read_lines(path)
         if kind == _FILES:
-            yield "".join(lines)
+            found = iter(["".join(lines)])
+        elif kind:
+            found = documents(lines, kind)
         else:
-            yield from documents(lines, kind) if kind else pieces(lines)
+            found = pieces(lines)
+        for text in found:
+            yield text
+            read(text)
 
 
 if __name__ == "__main__":

@@ -31,10 +31,10 @@ class SubwordTokenizer(Tokenizer):
 
     def __init__(self, content: str | dict[str, Any]) -> None:
         library = _library()
-        fields = json.loads(content) if isinstance(content, str) else content
-        self._fields = {**fields, "truncation": None, "padding": None}
-        text = json.dumps(self._fields)
         try:
+            fields = json.loads(content) if isinstance(content, str) else content
+            self._fields = {**fields, "truncation": None, "padding": None}
+            text = json.dumps(self._fields)
             self._spelled: Engine = library.Tokenizer.from_str(text)
             self._plain: Engine = library.Tokenizer.from_str(text)
         except Exception as error:  # the library raises nothing more exact

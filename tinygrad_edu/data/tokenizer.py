@@ -214,7 +214,10 @@ class ByteTokenizer(OwnTokenizer):
         return np.frombuffer(raw, np.uint8).astype(id_dtype(len(self)))
 
     def decode(self, ids: Any) -> str:
-        return b"".join(self._bytes[i] for i in self._checked(ids)).decode("utf-8", "replace")
+        array = self._checked(ids)
+        bare = array.max(initial=0) < 256
+        raw = array.astype(np.uint8).tobytes() if bare else b"".join(self._bytes[i] for i in array)
+        return raw.decode("utf-8", "replace")
 
     def stream(self, ids: Iterable[int]) -> Iterator[str]:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
