@@ -219,6 +219,8 @@ class TestNamesWithoutAnnotation:
 
     def test_pieces_by_their_whole_and_buffers_by_their_names(self) -> None:
         class Net(nn.Module):
+            bias: Any
+
             def __init__(self) -> None:
                 super().__init__()
                 self.register_buffer("bias", tg.arange(4).float())
