@@ -1,14 +1,21 @@
 """The mirror: which ops the backward pass ran, beside the steps that they belong to; and one module drawn alone."""
 
+import html
+import os
 import re
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 
 import pytest
 
 import tinygrad_edu as tg
 from tests.test_graph import GOLDEN
+from tests.test_graph_files import ROOT
 from tinygrad_edu.graph import Graph, trace
 from tinygrad_edu.graph.part import part
+from tinygrad_edu.graph.text import width
+from tinygrad_edu.graph.words import speaking
 from tools.draw import graph_of, graph_of_file
 
 ATTENTION = "blocks.0.attention"
@@ -106,3 +113,39 @@ class TestPart:
     def test_a_module_that_is_not_there(self) -> None:
         with pytest.raises(ValueError, match=r"module: no module 'blocks\.7' is on the picture; take a path such as"):
             graph_of("gpt").picture(module="blocks.7")
+
+
+class TestCells:
+    CELL = re.compile(r'WIDTH="(\d+)"[^>]*><FONT FACE="(\w+)" POINT-SIZE="(\d+)"[^>]*>(<B>)?([^<]*)<')
+
+    @pytest.mark.parametrize("language", ["en", "zh"])
+    def test_text_fits_on_every_level_and_view(self, language: str) -> None:
+        graph = graph_of("gpt")
+        with speaking(language):
+            drawings = [graph.dot(level) for level in (0, 1, 3)]
+            drawings += [graph.dot(view="mirror", module=ATTENTION), graph.diff(graph_of("bigram")).dot()]
+        for dot in drawings:
+            found = self.CELL.findall(dot)
+            assert len(found) > 20
+            for wide, font, size, bold, text in found:
+                assert width(html.unescape(text), int(size), bool(bold), font == "Courier") <= int(wide)
+
+    def test_the_same_bytes_under_every_hash_seed(self) -> None:
+        program = (
+            "import hashlib; from tools.draw import graph_of; g = graph_of('gpt')\n"
+            f"dots = [g.dot(1), g.dot(3, open='blocks.1'), g.dot(view='mirror', module={ATTENTION!r}),\n"
+            "    g.diff(graph_of('bigram')).dot(), g.diff(graph_of('bigram')).markdown()]\n"
+            "print(*(hashlib.sha256(dot.encode()).hexdigest() for dot in dots))"
+        )
+        found = {
+            subprocess.run(
+                [sys.executable, "-c", program],
+                cwd=ROOT,
+                env={**os.environ, "PYTHONHASHSEED": seed},
+                capture_output=True,
+                check=True,
+                text=True,
+            ).stdout
+            for seed in ("1", "2")
+        }
+        assert len(found) == 1
