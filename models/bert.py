@@ -152,7 +152,7 @@ class BERT(Pretrained, LanguageModel):
 
     Config = BERTConfig
     layout = BERT_MASKED
-    masked = True  # it is trained on texts with masked tokens
+    task = "masked"
     axes: ClassVar = {
         "ids": "B T",
         "labels": "B T",

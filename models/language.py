@@ -71,7 +71,13 @@ class TokenModel(nn.Module):
 
 
 class LanguageModel(TokenModel):
-    """A module whose forward takes ids [B, T] and returns logits [B, T, V]; a subclass writes that forward."""
+    """A module whose forward takes ids [B, T] and returns logits [B, T, V]; a subclass writes that forward.
+
+    task: what it is trained on: "text", the next token of texts; "masked", masked tokens of texts; "pairs", an answer
+    to each text; "images", the text on images.
+    """
+
+    task = "text"
 
     def loss(self, batch: Any) -> tuple[Tensor, int]:
         """(sum, count): the cross-entropy in nats, summed over the labels that count, and how many those are.

@@ -64,7 +64,7 @@ class OCR(LanguageModel):
     """
 
     Config = OCRConfig
-    rendered = True  # it is trained on images of text
+    task = "images"
 
     def __init__(self, config: OCRConfig) -> None:
         super().__init__()

@@ -55,7 +55,7 @@ class Seq2Seq(LanguageModel):
     """
 
     Config = Seq2SeqConfig
-    paired = True  # it is trained on pairs of texts
+    task = "pairs"
 
     def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__()

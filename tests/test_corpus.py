@@ -197,12 +197,12 @@ def test_documents_of_the_built_in_text() -> None:
 
 def test_masked_rows_of_a_text(text: Path) -> None:
     config = TrainConfig(data=str(text), tokenizer="wordpiece", vocab_size=200, block_size=16)
-    source, tokenizer = corpus.load(config, masked=True)
+    source, tokenizer = corpus.load(config, task="masked")
     assert isinstance(source, MaskedSource)
     assert isinstance(tokenizer, SubwordTokenizer)
     assert set(MASKING) <= set(tokenizer.specials)
     with pytest.raises(ValueError, match="not pairs or prepared tokens"):
-        corpus.load(dataclasses.replace(config, documents="pairs"), masked=True)
+        corpus.load(dataclasses.replace(config, documents="pairs"), task="masked")
 
 
 # what is refused

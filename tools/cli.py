@@ -105,6 +105,13 @@ def users_mistakes(kinds: tuple[type[Exception], ...] = (ValueError, OSError)) -
         raise UserError(str(error)) from error
 
 
+def ending(tokenizer: Any) -> int:
+    """The token that ends an answer. Raises UserError for a tokenizer without one."""
+    if tokenizer.end is None:
+        raise UserError("the tokenizer of this run has no token that ends a text, so no answer would end")
+    return tokenizer.end
+
+
 def run(program: str, main: Callable[[list[str]], int], arguments: list[str] | None = None) -> int:
     """Run a tool; its exit code. A UserError becomes one line on stderr and exit code 2, as does output that cannot be
     written, Ctrl-C 130."""

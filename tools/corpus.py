@@ -30,18 +30,24 @@ from tinygrad_edu.data import (
     read_text,
     read_tokens,
 )
+from tinygrad_edu.data.rendered import PROMPT, RenderedSource, lines
+from tinygrad_edu.data.sides import SidesSource
+from tinygrad_edu.data.text import training_part
+from tinygrad_edu.data.written import written
 from tinygrad_edu.training import PAIRS, TrainConfig
 from tools.cli import unknown
 
+PAIRS_MADE, LINES_MADE, MEASURED = 60_000, 20_000, 1000  # where there is no data, to train and to measure on
 
-def load(config: TrainConfig, tokenizer: Tokenizer | None = None, masked: bool = False) -> tuple[Source, Tokenizer]:
+
+def load(config: TrainConfig, tokenizer: Tokenizer | None = None, task: str = "text") -> tuple[Source, Tokenizer]:
     """What the options say to train on, and the tokenizer: the given one, or the one that the options ask for.
 
-    masked: the model fills in masked tokens instead of predicting the next one.
+    task: of the model, see `LanguageModel`.
     Raises ValueError for what the options ask wrongly, a text that cannot be used among it.
     """
-    if masked:
-        return _masked(config, tokenizer)
+    if task != "text":
+        return {"masked": _masked, "pairs": _sides, "images": _rendered}[task](config, tokenizer)
     if config.data and is_token_file(config.data):
         return _prepared(config, tokenizer)
     if config.documents == PAIRS:
@@ -83,6 +89,25 @@ def _masked(config: TrainConfig, tokenizer: Tokenizer | None) -> tuple[Source, T
     made = tokenizer or choose(config.tokenizer, config.vocab_size, texts, MASKING)
     ids = np.concatenate([made.encode(text) for text in texts])
     return MaskedSource(ids, made, config.block_size, config.val_fraction), made
+
+
+def _sides(config: TrainConfig, tokenizer: Tokenizer | None) -> tuple[Source, Tokenizer]:
+    if config.data:
+        asked = list(pairs(_lines(config)))
+        at = training_part(len(asked), config.val_fraction, "pairs")
+        training, validation = asked[:at], asked[at:] or asked
+    else:
+        training, validation = list(written(PAIRS_MADE)), list(written(MEASURED, measured=True))
+    texts = (text for pair in [*training, *validation] for text in pair)
+    made = tokenizer or choose(config.tokenizer, config.vocab_size, texts, (END_OF_TEXT,))
+    return SidesSource(training, validation, made, config.block_size), made
+
+
+def _rendered(config: TrainConfig, tokenizer: Tokenizer | None) -> tuple[Source, Tokenizer]:
+    text = read_text(config.data) if config.data else embedded_corpus()
+    training, validation = list(lines(text, LINES_MADE)), list(lines(text, MEASURED, measured=True))
+    made = tokenizer or choose(config.tokenizer, config.vocab_size, [PROMPT, *training, *validation], (END_OF_TEXT,))
+    return RenderedSource(training, validation, made, config.block_size), made
 
 
 def choose(name: str, vocab_size: int, texts: Iterable[str], specials: tuple[str, ...]) -> Tokenizer:

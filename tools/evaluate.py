@@ -11,15 +11,19 @@ import numpy as np
 from models import MODELS
 from tinygrad_edu.backend import check_device
 from tinygrad_edu.data import DataError, Source, TextSource, Tokenizer
+from tinygrad_edu.data.rendered import RenderedSource
+from tinygrad_edu.data.sides import Sides, SidesSource
 from tinygrad_edu.data.windows import IGNORED
-from tinygrad_edu.generation import Model
+from tinygrad_edu.generation import Model, generate
 from tinygrad_edu.parallel import Shards
 from tinygrad_edu.training import Checkpoint, TrainConfig, accuracy, evaluate, exposure_bias, load_checkpoint
+from tinygrad_edu.training.answers import character_error_rate, exact_match
 from tinygrad_edu.training.checkpoint import STATE
 from tools import corpus
 from tools.cli import Parser, UserError, run, users_mistakes
 
 _POSITIONS = 4096  # in a batch
+_ROWS = 100  # answers that are written at once
 _ENOUGH = 200_000  # tokens, to choose beginnings and look n-grams up in
 _CONTEXT = 32  # tokens before a continuation, and in it, where the exposure bias is measured
 
@@ -55,14 +59,13 @@ def main(arguments: list[str]) -> int:
         device = check_device(options.device)
         checkpoint = load_checkpoint(found.folder)
         model = checkpoint.build(MODELS).to(device)
-        masked = getattr(type(model), "masked", False)
-        source, tokenizer = corpus.load(_config(checkpoint, options), checkpoint.tokenizer, masked)
+        source, tokenizer = corpus.load(_config(checkpoint, options), checkpoint.tokenizer, model.task)
         if source.largest >= model.config.vocab_size:
             raise DataError(
                 f"the data holds token id {source.largest}, the model's vocab_size is {model.config.vocab_size}"
             )
-        measured = measure(model, source, tokenizer, masked, options)
-    print(json.dumps(_finite(measured), allow_nan=False) if options.json else "\n".join(_lines(measured, masked)))
+        measured = measure(model, source, tokenizer, options)
+    print(json.dumps(_finite(measured), allow_nan=False) if options.json else "\n".join(_lines(measured, model.task)))
     return 0
 
 
@@ -87,21 +90,23 @@ def _config(checkpoint: Checkpoint, options: EvaluateOptions) -> TrainConfig:
     return dataclasses.replace(config, data=options.data, val_fraction=0.0) if options.data else config
 
 
-def measure(
-    model: Model, source: Source, tokenizer: Tokenizer, masked: bool, options: EvaluateOptions
-) -> dict[str, Any]:
+def measure(model: Model, source: Source, tokenizer: Tokenizer, options: EvaluateOptions) -> dict[str, Any]:
     """What there is to say about a model, by name. Raises ValueError where no label is counted."""
     rows = max(1, _POSITIONS // source.block_size)
     with Shards() as shards:
         found = evaluate(model, source.held_out(rows), shards.n if options.device == "cpu" else 1)
         measured: dict[str, Any] = {"tokens": found.tokens, "loss": found.loss, "perplexity": found.perplexity}
         labels = np.concatenate([batch.labels[batch.labels != IGNORED] for batch in source.held_out(rows)])
-        if not masked:
+        if model.task != "masked":
             characters = spelled(labels, tokenizer)
             measured |= {"characters": characters, "bits_per_character": found.bits_per_character(characters)}
         measured["accuracy"] = accuracy(model, source.held_out(rows))
         measured["baseline"] = float(np.bincount(labels).max() / len(labels))
-        if options.exposure and not masked and isinstance(source, TextSource):
+        if isinstance(source, SidesSource | RenderedSource):
+            right, answers = answered(model, source, tokenizer)
+            measured |= {"answers": len(right), "exact_match": exact_match(right, answers)}
+            measured["character_error_rate"] = character_error_rate(right, answers)
+        if options.exposure and model.task == "text" and isinstance(source, TextSource):
             ids = source.validation[:_ENOUGH]
             half = min(_CONTEXT, len(ids) // 2)
             bias = exposure_bias(
@@ -110,6 +115,24 @@ def measure(
             )  # fmt: skip
             measured["exposure_bias"] = {"ratio": bias.ratio, **bias._asdict(), "context": half}
     return measured
+
+
+def answered(model: Model, source: SidesSource | RenderedSource, tokenizer: Tokenizer) -> tuple[list[str], list[str]]:
+    """(the right answers, the model's) to all that is measured on, each token the likeliest after the ones before."""
+    right: list[str] = []
+    found: list[str] = []
+    for batch in source.held_out(_ROWS):
+        if isinstance(batch, Sides):
+            reader, prompts = model.answering(batch.source, batch.mask), batch.ids[:, :1]
+        else:
+            reader, prompts = model.reading(batch.images), batch.ids[:, : len(source.first(_ENOUGH))]
+        tokens = model.config.block_size - prompts.shape[1]
+        end = source.end
+        drawn = generate(reader, prompts, tokens, temperature=0, stop=end, pad=end, vocab_size=len(tokenizer))
+        for row, labels in zip(drawn[:, prompts.shape[1] :], batch.labels, strict=True):
+            right.append(tokenizer.decode(labels[(labels != IGNORED) & (labels != end)]))
+            found.append(tokenizer.decode(row[: [*row, end].index(end)]))
+    return right, found
 
 
 def spelled(labels: np.ndarray, tokenizer: Tokenizer) -> int:
@@ -122,19 +145,22 @@ def spelled(labels: np.ndarray, tokenizer: Tokenizer) -> int:
     return len(tokenizer.decode(labels[~np.isin(labels, [*tokenizer.specials.values()])]))
 
 
-def _lines(measured: dict[str, Any], masked: bool) -> list[str]:
+def _lines(measured: dict[str, Any], task: str) -> list[str]:
     lines = [
         f"loss                {measured['loss']:.4f} nats per token, over {measured['tokens']:,} tokens",
         f"perplexity          {measured['perplexity']:.3f}",
     ]
-    if not masked:
+    if task != "masked":
         of = f"{measured['characters']:,} characters"
         lines.append(f"bits per character  {measured['bits_per_character']:.4f}, over {of}")
-    what = "masked accuracy     " if masked else "accuracy            "
+    what = "masked accuracy     " if task == "masked" else "accuracy            "
     lines.append(
         f"{what}{measured['accuracy']:.4f} of the tokens were the likeliest one; naming always the most frequent one "
         f"would be right for {measured['baseline']:.4f}"
     )
+    if "exact_match" in measured:
+        lines.append(f"exact match         {measured['exact_match']:.4f} of {measured['answers']:,} answers")
+        lines.append(f"character errors    {measured['character_error_rate']:.4f} for each character")
     if bias := measured.get("exposure_bias"):
         lines.append(
             f"exposure bias       {bias['ratio']:.3f} ± {bias['error']:.3f} (1: none): quality {bias['true']:.3f} "

@@ -22,7 +22,7 @@ def main(arguments: list[str]) -> int:
         parser.add_argument("text", metavar="TEXT", help=f"a text with one {_MASK} or more")
         found = parser.parse(arguments)
         checkpoint = load_checkpoint(found.folder)
-        if not getattr(MODELS.get(checkpoint.model, (None,))[0], "masked", False):
+        if checkpoint.model not in MODELS or MODELS[checkpoint.model][0].task != "masked":
             raise UserError(
                 f"{found.folder} holds a {checkpoint.model!r}, which fills in nothing; let tools.generate run it"
             )

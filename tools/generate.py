@@ -2,12 +2,15 @@
 
 import dataclasses
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 from models import MODELS
 from tinygrad_edu.backend import check_device
-from tinygrad_edu.generation import write
+from tinygrad_edu.data import Tokenizer
+from tinygrad_edu.generation import beam_search, write
 from tinygrad_edu.training import load_checkpoint
-from tools.cli import Parser, UserError, run, users_mistakes
+from tools.cli import Parser, UserError, ending, run, users_mistakes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +38,9 @@ class GenerateOptions:
     repetition_penalty: float = 1.0
     """Above 1: tokens that the text already holds become less likely."""
 
+    beams: int = 0
+    """Models of pairs: follow so many answers at once and give the likeliest. 0: draw one."""
+
     stop: tuple[str, ...] = ()
     """Texts to stop before, whichever comes first."""
 
@@ -43,6 +49,27 @@ class GenerateOptions:
 
     device: str = "cpu"
     """Where to compute: cpu, cuda or cuda:1."""
+
+
+_ELSEWHERE = {
+    "masked": "which fills in masked tokens and writes no text; let tools.fill run it",
+    "images": "which reads images; let tools.read run it",
+}
+
+
+def answer(model: Any, tokenizer: Tokenizer, options: GenerateOptions) -> Iterator[str]:
+    """The text that a model of pairs writes to the prompt, in pieces; by beam search all at once."""
+    source = tokenizer.encode(options.prompt)
+    if not len(source):
+        raise UserError("the prompt is empty; give the text to be answered")
+    reader = model.answering([source])
+    tokens = min(options.tokens, model.config.block_size)
+    if options.beams:
+        ids = [tokenizer.begin]
+        found = beam_search(reader, ids, tokens, options.beams, stop=ending(tokenizer), vocab_size=len(tokenizer))
+        return iter([tokenizer.decode(found[0].ids)])
+    sampling = {"temperature": options.temperature, "top_k": options.top_k, "top_p": options.top_p}
+    return write(reader, tokenizer, "", tokens, stop=options.stop, min_p=options.min_p, seed=options.seed, **sampling)
 
 
 def main(arguments: list[str]) -> int:
@@ -57,25 +84,27 @@ def main(arguments: list[str]) -> int:
         checkpoint = load_checkpoint(found.folder)
         tokenizer = checkpoint.tokenizer
         model = checkpoint.build(MODELS).to(device)
-        if getattr(type(model), "masked", False):
-            raise UserError(
-                f"{found.folder} holds a {checkpoint.model}, which fills in masked tokens and writes no text; let "
-                f"tools.fill run it"
+        if model.task in _ELSEWHERE:
+            raise UserError(f"{found.folder} holds a {checkpoint.model}, {_ELSEWHERE[model.task]}")
+        if options.beams and model.task != "pairs":
+            raise UserError(f"{found.folder} holds a {checkpoint.model}; beams are for models of pairs")
+        if model.task == "pairs":
+            pieces = answer(model, tokenizer, options)
+        else:
+            pieces = write(
+                model,
+                tokenizer,
+                options.prompt,
+                options.tokens,
+                stop=options.stop,
+                temperature=options.temperature,
+                top_k=options.top_k,
+                top_p=options.top_p,
+                min_p=options.min_p,
+                repetition_penalty=options.repetition_penalty,
+                seed=options.seed,
             )
-        pieces = write(
-            model,
-            tokenizer,
-            options.prompt,
-            options.tokens,
-            stop=options.stop,
-            temperature=options.temperature,
-            top_k=options.top_k,
-            top_p=options.top_p,
-            min_p=options.min_p,
-            repetition_penalty=options.repetition_penalty,
-            seed=options.seed,
-        )
-    print(options.prompt, end="", flush=True)
+            print(options.prompt, end="", flush=True)
     for piece in pieces:
         print(piece, end="", flush=True)
     print()

@@ -91,6 +91,24 @@ _BERT = {
     "width": 128,
 }
 
+_SEQ2SEQ = {
+    "steps": 2500,
+    "batch_size": 64,
+    "block_size": 80,
+    "lr": 2e-3,
+    "min_lr": 1e-4,
+    "warmup": 200,
+    "betas": (0.9, 0.98),  # the first Transformer's
+    "weight_decay": 0.1,
+    "clip": 1.0,
+    "val_fraction": 0.1,
+    "eval_every": 500,
+    "layers": 2,
+    "heads": 4,
+    "width": 128,
+}
+_OCR = _SEQ2SEQ | {"block_size": 32, "layers": 3}
+
 # model -> preset -> values of TrainConfig and of the model's Config; the first preset of a model is its default
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "bigram": {
@@ -103,6 +121,14 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "demo": _NANO_CPU | {"steps": 1000, "eval_every": 200},
         "tiny": _NANO_CPU
         | {"steps": 100, "batch_size": 8, "block_size": 32, "lr": 3e-3, "layers": 2, "heads": 2, "width": 32},
+    },
+    "seq2seq": {
+        "small": _SEQ2SEQ,
+        "tiny": _SEQ2SEQ | {"steps": 60, "batch_size": 8, "layers": 1, "heads": 2, "width": 32},
+    },
+    "ocr": {
+        "small": _OCR,
+        "tiny": _OCR | {"steps": 60, "batch_size": 8, "layers": 1, "heads": 2, "width": 32},
     },
     "bert": {
         "small": _BERT,

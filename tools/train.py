@@ -138,8 +138,8 @@ def build(plan: Plan) -> tuple[Trainer, Tokenizer]:
     """The trainer, ready for its next step. Raises ValueError for what the plan asks wrongly; writes nothing."""
     device = check_device(plan.run.device)
     config = plan.training
-    masked = getattr(MODELS[plan.name][0], "masked", False)
-    source, tokenizer = corpus.load(config, plan.checkpoint.tokenizer if plan.checkpoint else None, masked)
+    task = MODELS[plan.name][0].task
+    source, tokenizer = corpus.load(config, plan.checkpoint.tokenizer if plan.checkpoint else None, task)
     check_threads(config.threads)
     check_memory(plan.model, len(tokenizer), config.batch_size, config.block_size, config.accumulation)
     for name in ("data", "tokenizer"):  # found again when the run is resumed from another folder
@@ -335,14 +335,20 @@ def _farewell(
     else:
         print(f"lowest validation loss {best.loss:.4f} nats per token, at step {best.step}")
     print(f"files in {folder}: weights model.safetensors, record {METRICS}, plot loss.png and loss.svg")
-    ids = [i for i in trainer.data.first(1000) if i not in tokenizer.specials.values()]
-    first = (tokenizer.decode(ids).split() or [""])[0]
-    where = shlex.quote(str(folder))
-    if getattr(trainer.model, "masked", False):
-        print(f"try it: python -m tools.fill {where} {shlex.quote(first[:1] + '[MASK]' + first[2:])}")
-    else:
-        print(f"sample: python -m tools.generate {where} --prompt {shlex.quote(first)}")
+    print(_try(trainer, tokenizer, shlex.quote(str(folder))))
     return 0
+
+
+def _try(trainer: Trainer, tokenizer: Tokenizer, folder: str) -> str:
+    """A command that shows what the model has learned."""
+    task = trainer.model.task
+    if task == "images":
+        return f"try it: python -m tools.read {folder} --text 'any words'"
+    text = tokenizer.decode([i for i in trainer.data.first(1000) if i not in tokenizer.specials.values()])
+    first = text if task == "pairs" else (text.split() or [""])[0]
+    if task == "masked":
+        return f"try it: python -m tools.fill {folder} {shlex.quote(first[:1] + '[MASK]' + first[2:])}"
+    return f"sample: python -m tools.generate {folder} --prompt {shlex.quote(first)}" + " --beams 4" * (task == "pairs")
 
 
 if __name__ == "__main__":

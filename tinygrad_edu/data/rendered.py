@@ -107,7 +107,7 @@ class RenderedSource:
         self.tokens = sum(len(ids) + 1 for ids in encoded[: len(training)])
         self.largest = max(self.end, int(self.prompt.max()), *(int(ids.max(initial=0)) for ids in encoded))
         self.fingerprint = hashlib.sha256("\n".join([*training, "", *validation]).encode()).hexdigest()
-        self.epochs = Epochs(len(self.training))
+        self.block_size, self.epochs = block_size, Epochs(len(self.training))
 
     def draw(self, rows: int, order: Generator) -> Rendered:
         seed, first = order.initial_seed(), self.epochs.drawn

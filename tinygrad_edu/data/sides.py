@@ -85,7 +85,7 @@ class SidesSource:
         everything = [part for pair in [*self.training, *self.validation] for part in pair]
         self.largest = max(self.begin, self.end, *(int(part.max(initial=0)) for part in everything))
         self.fingerprint = hashlib.sha256(b"".join(len(p).to_bytes(8) + p.tobytes() for p in everything)).hexdigest()
-        self.epochs = Epochs(len(self.training))
+        self.block_size, self.epochs = block_size, Epochs(len(self.training))
 
     def draw(self, rows: int, order: Generator) -> Sides:
         chosen = [self.training[i] for i in self.epochs.next(rows, order.initial_seed())]

@@ -1,12 +1,12 @@
 """What training draws its batches from: the windows of one long text, or pairs of prompt and answer epoch by epoch."""
 
 import hashlib
-import itertools
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from tinygrad_edu.data.epochs import Epochs
 from tinygrad_edu.data.packing import Example, pack
 from tinygrad_edu.data.text import DataError, split, training_part
 from tinygrad_edu.data.windows import IGNORED, AnyBatch, Windows, consecutive
@@ -25,10 +25,10 @@ class Source(Protocol):
     largest: int
     fingerprint: str
 
-    def draw(self, rows: int, order: Generator) -> AnyBatch:
-        """The next batch to train on, [rows, T]; all that is random comes from `order`."""
+    def draw(self, rows: int, order: Generator) -> Any:
+        """The next batch to train on, as the model's `loss` takes it; all that is random comes from `order`."""
 
-    def held_out(self, rows: int) -> Iterator[AnyBatch]:
+    def held_out(self, rows: int) -> Iterator[Any]:
         """What is measured on, in batches of up to `rows` rows; each label once."""
 
     def first(self, count: int) -> np.ndarray:
@@ -90,7 +90,7 @@ class PairSource:
     """Pairs, each once an epoch, in another order in each, packed into rows as `pack` does.
 
     examples: from `encode_pair`, in the order of the data; the last val_fraction of them is measured on. block_size: T
-    of a row. drawn: how many pairs have been drawn, over all epochs.
+    of a row.
 
     Raises DataError where a pair is longer than a row or a part is left without one, ValueError for a share out of
     range.
@@ -106,23 +106,16 @@ class PairSource:
             )
         at = training_part(len(examples), val_fraction, "pairs")
         self.examples, self.validation = (examples[:at], examples[at:]) if val_fraction else (examples, examples)
-        self.block_size, self.drawn = block_size, 0
+        self.block_size, self.epochs = block_size, Epochs(len(self.examples))
         self.tokens = sum(len(ids) for ids, _ in self.examples)
         self.largest = max(int(max(ids.max(), labels.max())) for ids, labels in examples)
         self.fingerprint = hashlib.sha256(b"".join(part.tobytes() for pair in examples for part in pair)).hexdigest()
-        self._order: tuple[tuple[int, int], np.ndarray] | None = None
 
     def draw(self, rows: int, order: Generator) -> AnyBatch:
-        batch, taken = pack(self._upcoming(order.initial_seed()), rows, self.block_size)
-        self.drawn += taken
+        before, upcoming = self.epochs.drawn, self.epochs.next(rows * self.block_size, order.initial_seed())
+        batch, taken = pack((self.examples[i] for i in upcoming), rows, self.block_size)
+        self.epochs.drawn = before + taken  # the one that did not fit comes again
         return batch
-
-    def _upcoming(self, seed: int) -> Iterator[Example]:
-        for n in itertools.count(self.drawn):
-            epoch, position = divmod(n, len(self.examples))
-            if self._order is None or self._order[0] != (seed, epoch):
-                self._order = (seed, epoch), np.random.default_rng((seed, epoch)).permutation(len(self.examples))
-            yield self.examples[self._order[1][position]]
 
     def held_out(self, rows: int) -> Iterator[AnyBatch]:
         done = 0
@@ -136,11 +129,7 @@ class PairSource:
         return ids[: min(count, 1 + int((labels == IGNORED).sum()))]  # what comes before the answer
 
     def state(self) -> dict[str, int]:
-        epoch, position = divmod(self.drawn, len(self.examples))
-        return {"epoch": epoch, "position": position}
+        return self.epochs.state()
 
     def load_state(self, state: dict[str, int]) -> None:
-        epoch, position = int(state["epoch"]), int(state["position"])
-        if epoch < 0 or not 0 <= position < len(self.examples):
-            raise ValueError(f"epoch {epoch}, position {position} among {len(self.examples)} pairs")
-        self.drawn = epoch * len(self.examples) + position
+        self.epochs.load_state(state)
