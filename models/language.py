@@ -2,9 +2,12 @@
 
 from typing import Any
 
+import numpy as np
+
 import tinygrad_edu as tg
 from models.transformer import Attention
 from tinygrad_edu import Tensor, backend, nn
+from tinygrad_edu.data import Batch
 from tinygrad_edu.nn import functional as F
 
 IGNORED = -100  # the label of a position that does not count: padding, or a token that nothing should predict
@@ -78,6 +81,12 @@ class LanguageModel(TokenModel):
     """
 
     task = "text"
+    config: Any
+
+    def example(self, rows: int, length: int, drawn: np.random.Generator) -> Any:
+        """A batch for `loss` of random ids [rows, length], to try or to draw the model."""
+        ids = drawn.integers(0, self.config.vocab_size, (rows, length + 1))
+        return Batch(ids[:, :-1].copy(), ids[:, 1:].copy())
 
     def loss(self, batch: Any) -> tuple[Tensor, int]:
         """(sum, count): the cross-entropy in nats, summed over the labels that count, and how many those are.

@@ -2,12 +2,15 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
+
+import numpy as np
 
 import tinygrad_edu as tg
 from models.language import LanguageModel
 from models.transformer import Block
 from tinygrad_edu import Tensor, nn
+from tinygrad_edu.data.rendered import Rendered
 from tinygrad_edu.generation import Cache
 
 
@@ -65,6 +68,17 @@ class OCR(LanguageModel):
 
     Config = OCRConfig
     task = "images"
+    axes: ClassVar = {
+        "ids": "B T",
+        "labels": "B T",
+        "images": "B h w",
+        "token.weight": "V D",
+        "head.weight": "V D",
+        "position.weight": "P D",
+        "patch_position.weight": "N D",
+        "*.up.weight": "F D",
+    }
+    scaled = True  # its attention, for pictures to check
 
     def __init__(self, config: OCRConfig) -> None:
         super().__init__()
@@ -89,6 +103,12 @@ class OCR(LanguageModel):
                 nn.init.normal_(p, std=0.02)
             elif name.endswith("bias"):
                 nn.init.zeros_(p)
+
+    def example(self, rows: int, length: int, drawn: np.random.Generator) -> Rendered:
+        """A batch for `loss` of random ids and images."""
+        images = drawn.random((rows, self.config.height, self.config.length), np.float32)
+        ids, labels = super().example(rows, length, drawn)
+        return Rendered(ids, labels, images)
 
     def new_cache(self) -> Cache:
         """An empty cache for an image and `block_size` tokens."""
@@ -120,7 +140,7 @@ class OCR(LanguageModel):
         shape, wanted = None if images is None else images.shape, (count, c.height, c.length)
         if shape != wanted:
             raise ValueError(f"OCR: images have shape {shape}, but {wanted} is wanted, one for each row of ids")
-        cut = images.to(self.patch.weight.dtype).unflatten(2, (c.patches, c.patch))  # [B, h, N, p]
+        cut = images.to(self.patch.weight.dtype).unflatten(2, (c.patches, c.patch)).named("cut", "B h N p")
         x = self.patch(cut.transpose(1, 2).flatten(2))  # [B, N, D]
         return x + self.patch_position(tg.arange(c.patches, device=x.device))
 

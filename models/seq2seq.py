@@ -2,12 +2,15 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
+
+import numpy as np
 
 import tinygrad_edu as tg
 from models.language import LanguageModel
 from models.transformer import Block
 from tinygrad_edu import Tensor, nn
+from tinygrad_edu.data.sides import Sides, sides
 from tinygrad_edu.generation import Cache
 
 
@@ -56,6 +59,19 @@ class Seq2Seq(LanguageModel):
 
     Config = Seq2SeqConfig
     task = "pairs"
+    axes: ClassVar = {
+        "ids": "B T",
+        "labels": "B T",
+        "source": "B S",
+        "mask": "B S",
+        "token.weight": "V D",
+        "head.weight": "V D",
+        "position.weight": "P D",
+        "source_position.weight": "P D",
+        "*.up.weight": "F D",
+        "*.cross.qkv.weight": "E D",
+    }
+    scaled = True  # its attention, for pictures to check
 
     def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__()
@@ -85,6 +101,14 @@ class Seq2Seq(LanguageModel):
     def forward(self, ids: Any, source: Any, mask: Any = None) -> Tensor:
         memory, visible = self.encode(source, mask)  # [B, S, D], [B, 1, 1, S] or None
         return self.decode(ids, memory, visible)  # [B, T, V]
+
+    def example(self, rows: int, length: int, drawn: np.random.Generator) -> Sides:
+        """A batch for `loss` of random ids, each source 1 longer than its answer, the first one padded by 1 more."""
+        V = self.config.vocab_size
+        pairs = [
+            (drawn.integers(1, V, length + 1 - (row == 0)), drawn.integers(1, V, length - 1)) for row in range(rows)
+        ]
+        return sides(pairs, begin=0, end=0)
 
     def encode(self, source: Any, mask: Any = None) -> tuple[Tensor, Tensor | None]:
         """(features of every position [B, S, D], which of them may be read [B, 1, 1, S], None for all)."""

@@ -40,7 +40,7 @@ MADE: dict[str, LanguageModel] = {
 }
 
 
-@pytest.fixture(params=list(MODELS))
+@pytest.fixture(params=list(MADE))
 def model(request: pytest.FixtureRequest) -> LanguageModel:
     return copy.deepcopy(MADE[request.param])
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from models import MODELS
 from tinygrad_edu import Tensor
-from tinygrad_edu.data import Batch
 from tinygrad_edu.graph import Graph, LayoutError, speaking, trace
 from tinygrad_edu.graph.words import LANGUAGES
 from tinygrad_edu.modes import setting
@@ -20,8 +19,9 @@ from tinygrad_edu.random import Generator
 from tools.cli import Parser, UserError, run, unknown, users_mistakes
 
 # Sizes by the letters of axes, no two the same, and what a configuration calls them; B and T are the batch's.
-SIZES = {"B": 2, "T": 5, "V": 11, "P": 7, "L": 2, "H": 3, "D": 12, "F": 48}
+SIZES = {"B": 2, "T": 5, "V": 11, "P": 7, "L": 2, "H": 3, "D": 12, "F": 48, "h": 10, "w": 32, "p": 4}
 _FIELDS = {"V": "vocab_size", "P": "block_size", "L": "layers", "H": "heads", "D": "width", "F": "hidden"}
+_FIELDS |= {"h": "height", "w": "length", "p": "patch"}  # of images
 _VIEWS = ("twin", "mirror", "ledger")
 _RESULTS = "(model or function, its inputs), tensors, or a Graph"
 
@@ -52,7 +52,8 @@ class DrawOptions:
 def graph_of(model: str, sizes: Mapping[str, int] | None = None) -> Graph:
     """A small instance of a built-in model, traced through its loss and back. Always the same for the same arguments.
 
-    sizes: of axes, by letter, where they are not to be the usual ones: B, T, V, P (positions), L (layers), H, D, F.
+    sizes: of axes, by letter, where they are not to be the usual ones: B, T, V, P (positions), L (layers), H, D, F; of
+    images h, w and p, a patch's.
     Raises UserError for a letter that the model has not, ValueError for sizes that do not go together.
     """
     kind: Any
@@ -66,8 +67,7 @@ def graph_of(model: str, sizes: Mapping[str, int] | None = None) -> Graph:
     wanted = SIZES | {"F": 0, "P": max(SIZES["P"], given.get("T", 0))} | given  # F follows from D where none is given
     with setting(generator=Generator(0)):
         instance = kind(configuration(**{_FIELDS[letter]: wanted[letter] for letter in known if letter in _FIELDS}))
-    ids = np.random.default_rng(0).integers(0, wanted["V"], (wanted["B"], wanted["T"] + 1))
-    return trace(instance.loss, Batch(ids[:, :-1].copy(), ids[:, 1:].copy()))
+    return trace(instance.loss, instance.example(wanted["B"], wanted["T"], np.random.default_rng(0)))
 
 
 def draw_model(model: str, path: str | Path) -> bytes:

@@ -30,6 +30,8 @@ SHAPES: dict[str, dict[str, Any]] = {
     "bigram": {},
     "gpt": {"block_size": 8, "layers": 2, "heads": 2, "width": 16, "dropout": 0.2, "bias": True},
     "bert": {"block_size": 8, "layers": 2, "heads": 2, "width": 16, "dropout": 0.2},
+    "seq2seq": {"block_size": 9, "layers": 1, "heads": 2, "width": 16, "dropout": 0.2},
+    "ocr": {"block_size": 8, "layers": 1, "heads": 2, "width": 16, "dropout": 0.2},
 }
 
 
@@ -65,7 +67,8 @@ def built(name: str, device: str) -> tuple[Any, Any]:
         ids, labels = batch()
         segments, mask = (np.arange(8)[None] > 3) * np.ones((4, 1), np.int64), ids != 3
         return BERTS[name](config).to(device), (ids, labels[:, 0] % 2 if "classes" in name else labels, segments, mask)
-    return model_of("gpt" if name in GPTS else name, device, **GPTS.get(name, {})), batch()
+    model = model_of("gpt" if name in GPTS else name, device, **GPTS.get(name, {}))
+    return model, batch() if name in ("gpt", "bigram", *GPTS) else model.example(4, 8, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("name", [*MODELS, *GPTS, *BERTS])
