@@ -340,9 +340,9 @@ def _grid(target: Array, index: Array, axis: int) -> tuple[Array, ...]:
     return tuple(grid)
 
 
-def check_ids(ids: Any, count: int, what: str) -> None:
-    """Raise an IndexError unless all ids, an array or a tensor, lie in 0 to count - 1; negative ones do not count from
-    the end.
+def check_ids(ids: Any, count: int, what: str, from_end: bool = False) -> None:
+    """Raise an IndexError unless all ids, an array or a tensor, lie in 0 to count - 1; negative ones count from the end
+    only where `from_end` says so.
 
     A GPU would wrap them in silence, so it is asked; a tensor that came from the host is checked there instead, see
     `on_host`.
@@ -350,12 +350,14 @@ def check_ids(ids: Any, count: int, what: str) -> None:
     array, known = _known(ids)
     if array.dtype.kind not in "iu":
         raise TypeError(f"{what}: ids must be integers, got dtype {array.dtype}; convert them with .long()")
-    if array.size and (known is None or not _within(known, count)[0]):  # ids may be a part, and right, of what is known
-        fits, low, high = _within(array, count)
-        if not fits:
-            raise IndexError(f"{what}: ids must lie in 0 to {count - 1}, got values from {low} to {high}")
+    least = -count if from_end else 0
+    if not array.size or (known is not None and _within(known, least, count)[0]):
+        return
+    fits, low, high = _within(array, least, count)  # ids may be a part, and right, of what is known
+    if not fits:
+        raise IndexError(f"{what}: ids must lie in {least} to {count - 1}, got values from {low} to {high}")
 
 
-def _within(ids: Array, count: int) -> tuple[bool, int, int]:
+def _within(ids: Array, least: int, count: int) -> tuple[bool, int, int]:
     low, high = ids.min().item(), ids.max().item()
-    return low >= 0 and high < count, low, high
+    return low >= least and high < count, low, high

@@ -225,6 +225,37 @@ def test_ids_out_of_range_are_refused(ids: list[int]) -> None:
             call()
 
 
+PLACES: dict[str, Any] = {
+    "list": [0, 5],
+    "negative": np.array([-6]),
+    "tensor": lambda: tg.tensor([5], device="cuda"),
+    "second axis": (slice(None), [3]),
+    "after an ellipsis": (..., [-4], slice(None)),
+    "after a mask": (np.tri(5, 3, -3, dtype=bool), [0, 1, 0]),
+    "after a new axis": (None, [5], 0),
+    "beside another": ([0, 1], [0, 3]),
+}
+
+
+@pytest.mark.parametrize("key", PLACES.values(), ids=PLACES)
+def test_places_out_of_range_are_refused(key: Any) -> None:
+    w, key = on("cuda", 5, 3, 1), key() if callable(key) else key
+    before = w.tolist()
+    for call in (lambda: w[key], lambda: w.__setitem__(key, 1.0)):
+        with pytest.raises(IndexError, match=r"index of axis \d: ids must lie in -[531] to [420]"):
+            call()
+    assert w.tolist() == before
+
+
+def test_places_from_the_host_are_checked_there() -> None:
+    w, ids = on("cuda", 5, 3), tg.tensor([0, -3], device="cuda")
+    with traffic() as seen:
+        w[ids]
+        w[:, ids[:1]]
+    assert seen.counts == (0, 0, 0)
+    assert w[[-5, 4], [2, -3]].tolist() == [w[0, 2].item(), w[4, 0].item()]
+
+
 def test_ids_that_changed_since_are_asked_of_the_gpu() -> None:
     w, ids = on("cuda", 5, 3), tg.tensor([0, 4], device="cuda")
     ids += 1

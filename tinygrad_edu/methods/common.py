@@ -6,7 +6,10 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
+import numpy as np
+
 from tinygrad_edu import backend
+from tinygrad_edu.modes import thread
 from tinygrad_edu.ops import shape
 from tinygrad_edu.tape import Op, Variable, wrap
 
@@ -156,14 +159,41 @@ def index_of(key: Any, like: Variable) -> Any:
         if isinstance(part, slice):
             ends = (part.start, part.stop, part.step)
             return slice(*(e if e is None else e.__index__() for e in ends))
-        if isinstance(part, Variable):
-            part = part.array
-        elif isinstance(part, list | range):
+        if isinstance(part, list | range):
             part = backend.new_array(part)
-        if backend.is_array(part):
-            if part.dtype.kind not in "iub":
-                raise IndexError(f"index: arrays that pick elements hold integers or booleans, got {part.dtype}")
-            return backend.copy_beside(part, like.array)
+        if _is_array(part) and part.dtype.kind not in "iub":
+            raise IndexError(f"index: arrays that pick elements hold integers or booleans, got {part.dtype}")
         return part
 
-    return tuple(plain(part) for part in key) if isinstance(key, tuple) else plain(key)
+    def own(part: Any) -> Any:
+        if not _is_array(part):
+            return part
+        copy = backend.copy_beside(part.array if isinstance(part, Variable) else part, like.array)
+        if thread.mode.trace is not None:
+            thread.mode.trace.copied(part, copy)
+        return copy
+
+    parts = [plain(part) for part in (key if isinstance(key, tuple) else (key,))]
+    if not isinstance(like.array, np.ndarray):
+        _check_places(parts, like.array.shape)
+    return tuple(map(own, parts)) if isinstance(key, tuple) else own(parts[0])
+
+
+def _is_array(part: Any) -> bool:
+    return isinstance(part, Variable) or backend.is_array(part)
+
+
+def _check_places(parts: list[Any], lengths: tuple[int, ...]) -> None:
+    """Raise where an array names an element that is not there: a GPU would wrap it in silence."""
+    masks = [_is_array(part) and part.dtype.kind == "b" for part in parts]
+    taken = [
+        part.ndim if mask else 0 if part is None or part is Ellipsis or isinstance(part, bool) else 1
+        for part, mask in zip(parts, masks, strict=True)
+    ]
+    axis = 0
+    for part, mask, n in zip(parts, masks, taken, strict=True):
+        if part is Ellipsis:
+            axis += len(lengths) - sum(taken)
+        elif _is_array(part) and not mask and axis < len(lengths):
+            backend.check_ids(part, lengths[axis], f"index of axis {axis}", from_end=True)
+        axis += n
