@@ -112,7 +112,7 @@ def test_shapes_that_cannot_be_built(changes: dict[str, Any], said: str) -> None
 
 @pytest.mark.parametrize("shards", [0, 2])
 def test_nothing_masked_is_no_loss_and_no_nan(shards: int) -> None:
-    """LM-06: of four tokens at 15 % none is chosen in every second batch; a row of special tokens never has any."""
+    """Of four tokens at 15 % none is chosen in every second batch; a row of special tokens never has any."""
     model = BERT(SMALL)
     masking = Masking(vocab_size=11, mask=1, special=(0, 2))
     batch = masking([[0, 1, 2, 0], [2, 2, 0, 1]], seeds=[0, 1])

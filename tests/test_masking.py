@@ -66,7 +66,7 @@ def test_a_seed_belongs_to_its_sequence() -> None:
 
 
 def test_every_second_short_batch_has_nothing_to_predict() -> None:
-    """LM-06: 0.85⁴ = 0.522."""
+    """0.85⁴ = 0.522."""
     none = [(MASKING([[4, 5, 6, 7]], [seed]).labels == -100).all() for seed in range(4000)]
     assert np.mean(none) == pytest.approx(0.85**4, abs=0.03)
 

@@ -201,7 +201,6 @@ def test_folders_that_hold_no_model(folder: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("length", [0, 4, 100, -1])
 def test_weights_cut_short(length: int, folder: Path) -> None:
-    """CKP-02"""
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:length])
     with pytest.raises(ValueError, match=r"model\.safetensors is damaged"):
@@ -212,7 +211,7 @@ def test_weights_cut_short(length: int, folder: Path) -> None:
 
 
 def test_an_index_that_lies(tmp_path: Path) -> None:
-    """CKP-14: no file outside the folder is opened; every tensor is where the index says."""
+    """No file outside the folder is opened; every tensor is where the index says."""
     model = made("gpt", bias=True)
     model.save_pretrained(tmp_path, max_shard_bytes=2000)
     path = tmp_path / "model.safetensors.index.json"
@@ -250,7 +249,7 @@ def test_a_new_model_replaces_all_of_the_old_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("written", range(3))
 def test_a_save_that_fails_changes_nothing(written: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CKP-03: whichever file does not fit, the old model is whole and nothing is left behind."""
+    """Whichever file does not fit, the old model is whole and nothing is left behind."""
     made("gpt", bias=True).save_pretrained(tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     count = 0
