@@ -188,6 +188,18 @@ class TestFiles:
             head().save(tmp_path / "file" / "g.dot")
         assert (tmp_path / "file").read_text() == "old"
 
+    def test_a_file_that_cannot_be_replaced_is_named_and_stays(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse(source: Any, target: Any) -> None:
+            raise PermissionError(13, "Permission denied", str(target))
+
+        (tmp_path / "g.svg").write_text("old")
+        monkeypatch.setattr(os, "replace", refuse)
+        with pytest.raises(PermissionError, match=r"g\.svg"):
+            head().save(tmp_path / "g.svg")
+        assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"g.svg": "old"}
+
     @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
     def test_a_folder_without_write_permission(self, tmp_path: Path) -> None:
         (tmp_path / "g.dot").write_text("old")

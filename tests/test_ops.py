@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ TARGET = np.array([1, -100, 3])
 SEEN = np.random.default_rng(0).random((2, 1, 4, 6)) > 0.4
 SEEN[0, 0, 1] = False  # a query that may read nothing
 PICK = np.array([[0, 2], [2, 2], [1, 0]])
+COUNTS = tg.Tensor([0.0, 4.0])
 
 
 def gradient(x: tg.Tensor) -> np.ndarray:
@@ -66,6 +68,25 @@ def changed(x: tg.Tensor, change: Any) -> tg.Tensor:
     y = x * 1
     change(y)
     return y
+
+
+TIES = {
+    "max": lambda x: x.max(),
+    "amax": lambda x: x.amax(0, keepdim=True),
+    "max, an axis": lambda x: x.max(0, keepdim=True)[0],
+    "min": lambda x: -(-x).min(),
+    "amin": lambda x: -(-x).amin(0),
+    "min, an axis": lambda x: -(-x).min(0)[0],
+    "aminmax": lambda x: x.aminmax()[1],
+    "cummax": lambda x: x.cummax(0)[0][-1],
+    "topk": lambda x: x.topk(1)[0],
+    "norm": lambda x: x.norm(math.inf),
+    "max_pool1d": lambda x: F.max_pool1d(x.reshape(1, 1, 4), 4),
+    "maximum": lambda x: tg.maximum(x[0], x[1]),
+    "minimum": lambda x: -tg.minimum(-x[0], -x[3]),
+    "fmax": lambda x: x[0].fmax(x[1]),
+    "scatter_reduce": lambda x: x[:1].scatter_reduce(0, tg.zeros_like(x[1:]).long(), x[1:], "amax"),
+}
 
 
 def put(x: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -623,11 +644,20 @@ class TestValues:
         (w + tg.zeros(2, 4, 3)).sum().backward()
         assert gradient(w).tolist() == [[8.0] * 3]
 
-    def test_no_nan_through_a_guarded_where(self) -> None:
-        x = tg.Tensor([-0.25, -9.0, 4.0], requires_grad=True)
-        safe = tg.where(x > 0, x, 1.0)
-        tg.where(x > 0, safe.sqrt(), 3 * x).sum().backward()
-        assert gradient(x).tolist() == [3.0, 3.0, 0.25]
+    @pytest.mark.filterwarnings("error")
+    @pytest.mark.parametrize(
+        ("values", "function", "slope"),
+        [
+            ([-0.25, -9.0, 4.0], lambda x: tg.where(x > 0, tg.where(x > 0, x, 1.0).sqrt(), 3 * x), [3.0, 3.0, 0.25]),
+            ([1.0, 6.0], lambda x: tg.where(COUNTS == 0, 0.0, x / tg.where(COUNTS == 0, 1.0, COUNTS)), [0.0, 0.25]),
+            ([90.0], lambda x: tg.where(x < 1, tg.where(x < 1, x, 0.0).exp(), 2 * x), [2.0]),
+        ],
+        ids=["sqrt", "division", "exp"],
+    )
+    def test_no_nan_through_a_guarded_where(self, values: list[float], function: Any, slope: list[float]) -> None:
+        x = tg.Tensor(values, requires_grad=True)
+        function(x).sum().backward()
+        assert gradient(x).tolist() == slope
 
     def test_equal_maxima_share_one_gradient(self) -> None:
         x = tg.Tensor([7.0, 7, 2, 7], requires_grad=True)
@@ -636,6 +666,56 @@ class TestValues:
         a, b = tg.tensor(4.0, requires_grad=True), tg.tensor(4.0, requires_grad=True)
         tg.maximum(a, b).backward()
         assert (gradient(a).item(), gradient(b).item()) == (0.5, 0.5)
+
+    @pytest.mark.parametrize("function", TIES.values(), ids=TIES)
+    def test_equal_extremes_get_one_gradient_in_all(self, function: Any) -> None:
+        x = tg.Tensor(np.array([7.0, 7.0, 2.0, 7.0]), requires_grad=True)
+        function(x).sum().backward()
+        assert gradient(x)[2] == 0
+        assert (gradient(x) >= 0).all()
+        assert math.isclose(gradient(x).sum(), 1.0)
+
+    @pytest.mark.filterwarnings("error")
+    @pytest.mark.parametrize("p", [2, 1, 3, math.inf])
+    def test_the_norm_of_zeros_has_gradient_0(self, p: float) -> None:
+        x = tg.zeros(3, requires_grad=True)
+        for power in (1, 2):
+            x.grad = None
+            (x.norm(p) ** power).backward()
+            assert gradient(x).tolist() == [0.0] * 3
+
+    @pytest.mark.filterwarnings("error")
+    @pytest.mark.parametrize(
+        ("values", "slope"),
+        [
+            ([5.0, 0.0, 2.0, 3.0], [0.0, 30.0, 0.0, 0.0]),
+            ([0.0, 0.0, 4.0], [0.0, 0.0, 0.0]),
+            ([[1.0, 2.0], [0.0, 7.0]], [[2.0, 1.0], [7.0, 0.0]]),
+        ],
+    )
+    def test_products_of_zeros(self, values: list[Any], slope: list[Any]) -> None:
+        for context in (nullcontext(), tg.definitions()):
+            x = tg.Tensor(values, requires_grad=True)
+            with context:
+                x.prod(-1).sum().backward()
+            assert gradient(x).tolist() == slope
+
+    @pytest.mark.parametrize(
+        ("function", "slope"),
+        [
+            (lambda x: x.clamp(0, 1), [0, 10, 10, 10, 0]),
+            (lambda x: x.clamp(tg.zeros(1), tg.ones(1)), [0, 10, 10, 10, 0]),
+            (lambda x: changed(x, lambda y: y.clamp_(0, 1)), [0, 10, 10, 10, 0]),
+            (lambda x: F.hardtanh(x, 0, 1), [0, 0, 10, 0, 0]),
+            (lambda x: F.relu6(6 * x) / 6, [0, 0, 10, 0, 0]),
+            (F.relu, [0, 0, 10, 10, 10]),
+        ],
+        ids=["clamp", "clamp, tensors", "clamp_", "hardtanh", "relu6", "relu"],
+    )
+    def test_the_gradient_at_a_bound(self, function: Any, slope: list[float]) -> None:
+        x = tg.Tensor([-1.0, 0.0, 0.5, 1.0, 2.0], requires_grad=True)
+        function(x).backward(tg.full((5,), 10.0))
+        np.testing.assert_allclose(gradient(x), slope, rtol=1e-6)
 
     @pytest.mark.filterwarnings("error")
     def test_power_at_zero(self) -> None:
@@ -680,6 +760,13 @@ class TestValues:
         x[key].backward(tg.Tensor(np.array(upstream, np.float32)))
         assert gradient(x).tolist() == expected
 
+    def test_an_element_of_each_row(self) -> None:
+        x = tg.zeros(2, 3, requires_grad=True)
+        y = x[..., None, -1]
+        y.sum().backward()
+        assert y.shape == (2, 1)
+        assert gradient(x).tolist() == [[0, 0, 1], [0, 0, 1]]
+
     def test_permute_goes_back_by_the_inverse(self) -> None:
         for axes in ((2, 0, 1), (-1, -3, -2)):
             x = tg.zeros(2, 3, 4, requires_grad=True)
@@ -694,6 +781,16 @@ class TestValues:
         da, db = tg.grad((b @ a).sum(), [a, b])
         assert (da.tolist(), db.tolist()) == ([[5, 5], [-1, -1]], [3, 7])
         assert tg.grad(b @ b, b)[0].tolist() == [10, -2]
+        rows, c = tg.ones(2, 3, 4, requires_grad=True), tg.Tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+        drows, dc = tg.grad((rows @ c).sum(), [rows, c])
+        assert dc.tolist() == [6.0] * 4
+        assert drows.tolist() == [[[1.0, 2.0, 3.0, 4.0]] * 3] * 2
+
+    def test_a_matrix_times_many_gets_the_gradients_of_all(self) -> None:
+        a, many = tg.ones(2, 2, requires_grad=True), tg.stack([k * tg.eye(2) for k in (1, 2, 3)]).requires_grad_()
+        da, dmany = tg.grad((a @ many).sum(), [a, many])
+        assert da.tolist() == [[6.0] * 2] * 2
+        assert dmany.tolist() == [[[2.0] * 2] * 2] * 3
 
     def test_nothing_at_all(self) -> None:
         e = tg.zeros(0, requires_grad=True)
@@ -702,6 +799,14 @@ class TestValues:
         assert np.isnan(e.mean().item())
         with pytest.raises(ValueError, match="no elements"):
             e.max()
+        rows = tg.zeros(2, 0, requires_grad=True)
+        assert rows.sum(1).tolist() == [0.0, 0.0]
+        rows.sum(1).sum().backward()
+        assert gradient(rows).shape == (2, 0)
+        assert np.isnan(rows.mean(1).detach().array).all()
+        for extreme in (rows.max, rows.min, rows.amax, rows.amin):
+            with pytest.raises(ValueError, match=r"no elements; the shape is \(2, 0\)"):
+                extreme(1)
         a, b = tg.ones(3, 4, requires_grad=True), tg.ones(4, 0, requires_grad=True)
         (a @ b).sum().backward()
         assert (gradient(a) == 0).all()
@@ -736,6 +841,34 @@ class TestValues:
     @pytest.mark.filterwarnings("error")
     def test_sigmoid_far_out(self) -> None:
         assert tg.tensor([-1000.0, 0.0, 1000.0]).sigmoid().tolist() == [0.0, 0.5, 1.0]
+        for value in (-20.0, -80.0):  # small, yet all of its digits are there
+            assert math.isclose(tg.tensor(value).sigmoid().log().item(), value, rel_tol=1e-6)
+            assert math.isclose(F.silu(tg.tensor(value)).item(), value * math.exp(value), rel_tol=1e-5)
+        x = tg.tensor([-300.0, 0.0, 300.0], requires_grad=True)
+        y = F.logsigmoid(x)
+        y.sum().backward()
+        np.testing.assert_allclose(y.array, [-300.0, -math.log(2), 0.0], rtol=1e-6)
+        assert gradient(x).tolist() == [1.0, 0.5, 0.0]
+
+    @pytest.mark.filterwarnings("error")
+    @pytest.mark.parametrize(
+        ("logit", "label", "value", "slope"),
+        [
+            (-100.0, 0.0, math.exp(-100), math.exp(-100)),
+            (-100.0, 1.0, 100.0, -1.0),
+            (100.0, 0.0, 100.0, 1.0),
+            (0.0, 0.0, math.log(2), 0.5),
+            (0.0, 1.0, math.log(2), -0.5),
+        ],
+    )
+    def test_binary_cross_entropy_far_out_and_at_0(
+        self, logit: float, label: float, value: float, slope: float
+    ) -> None:
+        for dtype, rtol, atol in ((np.float64, 1e-12, 0.0), (np.float32, 1e-6, 1e-43)):  # e⁻¹⁰⁰ in float32 may be 0
+            z = tg.Tensor(np.array(logit, dtype), requires_grad=True)
+            y = F.binary_cross_entropy_with_logits(z, tg.Tensor(np.array(label, dtype)))
+            y.backward()
+            np.testing.assert_allclose([y.item(), gradient(z).item()], [value, slope], rtol, atol)
 
     @pytest.mark.parametrize(
         ("logits", "target", "value", "slope"),
@@ -765,6 +898,26 @@ class TestValues:
         y.backward()
         assert math.isclose(y.item(), 0.3728784, abs_tol=1e-6)
         assert (gradient(x)[1] == 0).all()
+
+    def test_the_ends_of_label_smoothing(self) -> None:
+        x = tg.Tensor(np.array([[2.0, 0, 0], [9, -9, 1]]))
+        log = np.log(softmax(x.array, 1))
+        assert math.isclose(F.cross_entropy(x, [0, 1], label_smoothing=0.0).item(), -(log[0, 0] + log[1, 1]) / 2)
+        assert math.isclose(F.cross_entropy(x, [0, 1], label_smoothing=1.0).item(), -log.mean())
+
+    def test_class_weights_reach_both_parts_of_a_smoothed_loss(self) -> None:
+        x, w = tg.Tensor(np.array([[2.0, 0, 0]])), np.array([1.0, 2.0, 3.0])
+        log = np.log(softmax(x.array, 1))[0]
+        loss = F.cross_entropy(x, [1], tg.Tensor(w), label_smoothing=0.1, reduction="sum").item()
+        assert math.isclose(loss, -0.9 * 2 * log[1] - 0.1 * (w * log).mean())
+
+    def test_rows_of_counts_become_frequencies(self) -> None:
+        counts = tg.Tensor(np.array([[1.0, 3.0], [5.0, 5.0]]))
+        assert (counts / counts.sum(1, keepdim=True)).tolist() == [[0.25, 0.75], [0.5, 0.5]]
+        smooth = tg.Tensor(np.array([[0.0, 0.0], [0.0, 4.0]])) + 1
+        frequencies = smooth / smooth.sum(1, keepdim=True)
+        np.testing.assert_allclose(frequencies.array, [[0.5, 0.5], [1 / 6, 5 / 6]], rtol=1e-15)
+        assert math.isclose(-frequencies[1, 0].log().item(), math.log(6))
 
     def test_layer_norm_of_a_constant_row(self) -> None:
         x = tg.Tensor(np.full(4, 5.0), requires_grad=True)
@@ -802,6 +955,10 @@ class TestBadInput:
             (lambda: tg.ones(2, 3).split([1, 3], 1), ValueError, r"split: lengths \[1, 3\] do not add up to 3"),
             (lambda: F.embedding([0, 5], tg.ones(5, 2)), IndexError, "ids must lie in 0 to 4, got values from 0 to 5"),
             (lambda: F.embedding([0, -6], tg.ones(5, 2)), IndexError, "ids must lie in 0 to 4"),
+            (lambda: F.embedding([0, -1], tg.ones(5, 2)), IndexError, "ids must lie in 0 to 4"),
+            (lambda: F.cross_entropy(tg.ones(2, 3), [0, -1]), IndexError, "target: ids must lie in 0 to 2"),
+            (lambda: tg.ones(3, 4)[[0, 3]], IndexError, "3 is out of bounds for axis 0"),
+            (lambda: tg.ones(3, 4)[:, [-5]], IndexError, "-5 is out of bounds for axis 1"),
             (lambda: F.embedding([0.5], tg.ones(5, 2)), TypeError, "ids must be integers"),
             (lambda: F.cross_entropy(tg.ones(2, 3), [0, 3]), IndexError, "target: ids must lie in 0 to 2"),
             (lambda: F.cross_entropy(tg.ones(2, 3), [0]), ValueError, r"need a target of shape \(2,\), got \(1,\)"),

@@ -396,6 +396,18 @@ def test_the_state_is_a_copy_that_json_and_arrays_can_hold() -> None:
     assert other.state_dict()["state"][0]["exp_avg"].tolist() == moments
 
 
+@pytest.mark.parametrize("value", [2.0, [2.0]], ids=["no axes", "one axis"])
+def test_one_number_keeps_its_shape_as_gradient_and_as_state(value: Any) -> None:
+    c: Any = tg.tensor(value, requires_grad=True)
+    (c * tg.tensor([1.0, 2.0, 3.0])).sum().backward()
+    assert type(c.grad.array) is np.ndarray
+    assert (c.grad.shape, c.grad.dtype, c.grad.item()) == (np.shape(value), np.float32, 6.0)
+    adamw = optim.AdamW([c], lr=0.1)
+    adamw.step()
+    assert c.shape == np.shape(value)
+    assert {adamw.state_dict()["state"][0][name].shape for name in ("exp_avg", "exp_avg_sq")} == {np.shape(value)}
+
+
 def test_the_empty_state_can_be_loaded() -> None:
     made, adamw = rows("pq", named=True)
     saved = adamw.state_dict()

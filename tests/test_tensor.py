@@ -11,6 +11,7 @@ import pytest
 
 import tinygrad_edu as tg
 from tinygrad_edu import backend
+from tinygrad_edu.nn import functional as F
 
 
 class TestConstruction:
@@ -99,6 +100,15 @@ class TestDtypes:
     def test_small_unsigned_integers_do_not_wrap_in_a_loss(self) -> None:
         p, q = (tg.Tensor(np.array([v], np.uint8)) for v in (5, 7))
         assert ((p.float() - q.float()) ** 2).item() == 4.0
+        assert (p.float() - q).abs().item() == 2.0
+        for loss in (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss):
+            with pytest.raises(TypeError, match=r"must be floating, got uint8; convert it with \.float\(\)"):
+                loss(p, q)
+
+    def test_integers_have_gradients_once_they_are_floating(self) -> None:
+        x = tg.tensor([1, 2, 3]).double().requires_grad_()
+        (g,) = tg.grad((x * x).mean(), x)
+        np.testing.assert_allclose(g.array, [2 / 3, 4 / 3, 2], rtol=1e-15)
 
     @pytest.mark.parametrize("left", [np.float64(3), np.array([10.0, 20.0]), np.ones((2, 2))])
     def test_numpy_on_the_left_leaves_the_op_to_the_tensor(self, left: Any) -> None:
@@ -106,7 +116,12 @@ class TestDtypes:
         for y in (left * t, left - t, left / t, left + t, *((left @ t,) if np.ndim(left) else ())):
             assert type(y) is tg.Tensor
             assert y.requires_grad
-        assert (np.float64(3) * t).sum().item() + (np.array([10.0, 20.0]) * t).sum().item() == 59
+        loss = (np.float64(3) * t).sum() + (np.array([10.0, 20.0]) * t).sum()
+        assert loss.item() == 59
+        assert tg.grad(loss, t)[0].tolist() == [13.0, 23.0]
+        assert tg.grad((np.array([10.0, 20.0]) - t).sum(), t)[0].tolist() == [-1.0, -1.0]
+        assert tg.grad((np.array([10.0, 20.0]) / t).sum(), t)[0].tolist() == [-10.0, -5.0]
+        assert tg.grad(np.array([10.0, 20.0]) @ t, t)[0].tolist() == [10.0, 20.0]
 
 
 class TestManners:

@@ -10,7 +10,7 @@ import pytest
 import tests.properties as p
 import tinygrad_edu as tg
 from tests.strict.ran import note, same_on_both
-from tests.test_ops import EVERY, FUSED
+from tests.test_ops import EVERY, FUSED, TIES
 from tinygrad_edu.modes import Listener, setting
 from tinygrad_edu.nn import functional as F
 
@@ -85,6 +85,21 @@ def test_dropout_drops_the_same() -> None:
         y.sum().backward()
         note("ops", "dropout")
         return [y, x.grad]
+
+    same_on_both(run)
+
+
+def test_gradients_at_ties_and_bounds_are_numpys() -> None:
+    bounds = [lambda x: x.clamp(0, 1), lambda x: x.clamp(x.detach(), 1), F.relu, F.relu6, F.hardtanh, lambda x: x.abs()]
+
+    def run(device: str) -> list[Any]:
+        found = []
+        for values, functions in (([7.0, 7.0, 2.0, 7.0], [*TIES.values()]), ([-1.0, 0.0, 1.0, 6.0], bounds)):
+            for function in functions:
+                x = tg.tensor(values, device=device, requires_grad=True)
+                function(x).sum().backward()
+                found.append(x.grad)
+        return found
 
     same_on_both(run)
 

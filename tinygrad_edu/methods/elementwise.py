@@ -250,7 +250,7 @@ class Elementwise(Variable, result=False):
     # Between two
 
     def clamp(self, min: Any = None, max: Any = None) -> Tensor:
-        """x, but not below `min` and not above `max`; at a bound the gradient passes.
+        """x, but not below `min` and not above `max`; at a bound the gradient passes, unlike that of relu at 0.
 
         Bounds are numbers, or tensors that broadcast; a bound gets the gradient where it takes the place of x.
         """

@@ -87,7 +87,7 @@ class Reductions(Variable, result=False):
     def norm(self, p: Any = "fro", dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
         """(Σ |x|^p)^(1/p), "fro" is 2; for p = inf the largest |x|, for −inf the smallest, for 0 how many are not 0.
 
-        The gradient at 0 is 0.
+        The gradient at 0 is 0; that of `(x * x).sum().sqrt()`, spelled out, is NaN there (0 · ∞).
         """
         x, axes = _as(self, dtype), axes_of(self, dim, "norm")
         if p in (2, "fro", None):

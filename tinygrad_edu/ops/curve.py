@@ -19,10 +19,11 @@ class Tanh(Op):
 
 
 class Sigmoid(Op):
-    """{out} = 1 / (1 + exp(−{x})), by way of tanh, which cannot overflow"""
+    """{out} = 1 / (1 + exp(−{x}))"""
 
     def forward(x):
-        return module_of(x).tanh(floating(x) * 0.5) * 0.5 + 0.5
+        with quiet(x):  # far to the left exp overflows to ∞ and 1 / ∞ is right
+            return 1.0 / (1.0 + module_of(x).exp(-floating(x)))
 
     def dx(g, out):
         """d{x} = d{out} ⊙ {out} ⊙ (1 − {out})"""

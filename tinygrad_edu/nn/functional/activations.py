@@ -116,7 +116,7 @@ def logsigmoid(input: Any) -> Tensor:
 
 
 def relu6(input: Any, inplace: bool = False) -> Tensor:
-    """y = x brought into 0 to 6, any shape."""
+    """y = x brought into 0 to 6, any shape; at a bound and beyond, the gradient is 0."""
     return hardtanh(input, 0.0, 6.0)
 
 
