@@ -70,7 +70,7 @@ class Bert(Gpt):
         super().__init__(layers)
         self.kind, self.head = nn.Embedding(2, D), nn.Linear(D, 2)
 
-    def forward(self, ids: Any, kinds: Any, padding: Any) -> Any:
+    def forward(self, ids: Any, kinds: Any, padding: Any) -> Any:  # type: ignore[override]
         x = self.embed(ids) + self.kind(kinds)
         return self.head(self.run(x, padding.reshape(B, 1, 1, T))[:, 0])
 

@@ -683,6 +683,9 @@ class TestValues:
             x.grad = None
             (x.norm(p) ** power).backward()
             assert gradient(x).tolist() == [0.0] * 3
+        x.grad = None
+        (x * x).sum().sqrt().backward()  # what `norm` is for
+        assert np.isnan(gradient(x)).all()
 
     @pytest.mark.filterwarnings("error")
     @pytest.mark.parametrize(
