@@ -88,6 +88,14 @@ class LanguageModel(TokenModel):
         ids = drawn.integers(0, self.config.vocab_size, (rows, length + 1))
         return Batch(ids[:, :-1].copy(), ids[:, 1:].copy())
 
+    def flops(self, batch: Any, training: bool = False) -> int:
+        """Additions and multiplications in the matrix products of one pass over a batch for `loss`, padding included.
+
+        training: forward and backward, instead of forward alone. See `flops_per_token`.
+        """
+        rows, T = batch[0].shape
+        return rows * T * self.flops_per_token(T, training)
+
     def loss(self, batch: Any) -> tuple[Tensor, int]:
         """(sum, count): the cross-entropy in nats, summed over the labels that count, and how many those are.
 

@@ -110,6 +110,16 @@ class OCR(LanguageModel):
         ids, labels = super().example(rows, length, drawn)
         return Rendered(ids, labels, images)
 
+    def flops(self, batch: Any, training: bool = False) -> int:
+        """As in the base class: of the blocks for patches and tokens, each reading all of both, of the rest for one or
+        the other alone."""
+        c, (rows, T) = self.config, batch.ids.shape
+        patch, head = self.patch.weight.numel(), self.head.weight.numel()
+        blocks = sum(layer.weight.numel() for layer in self.blocks.modules() if isinstance(layer, nn.Linear))
+        both = c.patches + T
+        read = 2 * c.layers * both * both * c.width
+        return (6 if training else 2) * rows * (c.patches * patch + both * blocks + T * head + read)
+
     def new_cache(self) -> Cache:
         """An empty cache for an image and `block_size` tokens."""
         return Cache(self.config.layers, self.config.patches + self.config.block_size)

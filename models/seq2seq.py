@@ -110,6 +110,16 @@ class Seq2Seq(LanguageModel):
         ]
         return sides(pairs, begin=0, end=0)
 
+    def flops(self, batch: Any, training: bool = False) -> int:
+        """As in the base class: of the encoder for each token of the source, of the decoder for each of the answer, but
+        the keys and values that it reads of the source for each token there."""
+        (rows, T), S, D = batch.ids.shape, batch.source.shape[1], self.config.width
+        encoder, decoder, head = map(_weights, (self.encoder, self.decoder, self.head))
+        read = 2 * D * D * self.config.layers  # weights of W_K and W_V of the cross-attention
+        weights = S * (encoder + read) + T * (decoder - read + head)
+        pairs = self.config.layers * (S * S + T * T + T * S)  # a query and a key each
+        return (6 if training else 2) * rows * (weights + 2 * D * pairs)
+
     def encode(self, source: Any, mask: Any = None) -> tuple[Tensor, Tensor | None]:
         """(features of every position [B, S, D], which of them may be read [B, 1, 1, S], None for all)."""
         source = self.ids(source)  # [B, S]
@@ -170,3 +180,8 @@ class Answer(nn.Module):
         if memory.shape[0] == 1:
             memory = memory.expand(len(ids), *memory.shape[1:])
         return self.model.decode(ids, memory, visible, cache)
+
+
+def _weights(part: nn.Module) -> int:
+    """How many weights the Linear layers of a part have."""
+    return sum(layer.weight.numel() for layer in part.modules() if isinstance(layer, nn.Linear))

@@ -1,10 +1,12 @@
 """Checkpoints: what is written, what is refused, and going on as if nothing had happened."""
 
 import dataclasses
+import hashlib
 import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -277,7 +279,8 @@ def test_resuming_is_as_if_it_had_never_stopped(tmp_path: Path, stop: int, optio
     reports += list(second)
 
     def timeless(report: Any) -> Any:
-        metrics = report.metrics and dataclasses.replace(report.metrics, seconds=0)
+        times: dict[str, Any] = {"seconds": 0, "tokens_per_second": 0, "flops_per_second": 0}
+        metrics = report.metrics and dataclasses.replace(report.metrics, **times)
         return dataclasses.replace(report, seconds=0, metrics=metrics)
 
     assert list(map(timeless, reports)) == list(map(timeless, expected))
@@ -358,3 +361,60 @@ def test_any_optimizer_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert arrays_equal(second.weights(), whole.weights())
     with pytest.raises(CheckpointError, match="lacks exp_avg"):
         Trainer(found.build(MODELS), IDS, SMALL).load_state(found.state, found.tensors)
+
+
+@pytest.mark.parametrize("name", ["../escape.txt", "/escape.txt", "a/../../escape.txt", "other.bin"])
+def test_a_file_outside_the_folder_is_neither_read_nor_written(tmp_path: Path, name: str) -> None:
+    """A config.json that names files elsewhere: nothing there is renamed, though its digest is right."""
+    folder = tmp_path / "inside"
+    folder.mkdir()
+    save(folder, {"w": np.full(3, 1.0)})
+    (tmp_path / "escape.txt.next").write_bytes(b"x")
+    path = folder / "config.json"
+    head = json.loads(path.read_text())
+    head["sha256"][name] = hashlib.sha256(b"x").hexdigest()
+    path.write_text(json.dumps(head))
+    with pytest.raises(CheckpointError, match="no file of a checkpoint"):
+        load_checkpoint(folder)
+    save(folder, {"w": np.full(3, 2.0)}, 2)
+    assert not (tmp_path / "escape.txt").exists()
+    assert load_checkpoint(folder).weights["w"][0] == 2
+
+
+class Two(tg.nn.Module):
+    """Parameters p and q of one shape, declared in an order; the loss gives p the gradient 1, q the gradient 100."""
+
+    config = SimpleNamespace(vocab_size=len(TOKENIZER))
+
+    def __init__(self, order: str) -> None:
+        super().__init__()
+        for name in order:
+            self.register_parameter(name, tg.nn.Parameter(tg.zeros(2)))
+
+    def loss(self, batch: Any) -> tuple[tg.Tensor, int]:
+        found = dict(self.named_parameters())
+        return (found["p"] + 100 * found["q"]).sum(), 1
+
+
+def test_moments_follow_their_parameter_when_the_order_changes() -> None:
+    config = dataclasses.replace(SMALL, clip=0.0, weight_decay=0.0, eval_every=0)
+    whole, first = Trainer(Two("pq"), IDS, config), Trainer(Two("pq"), IDS, config)
+    for _ in range(3):
+        first.advance()
+    state, tensors = first.state()
+    assert state["optimizer_steps"] == {"p": 3, "q": 3}
+    second = Trainer(Two("qp"), IDS, config)
+    second.model.load_state_dict(first.weights())
+    second.load_state(state, tensors)
+    second.advance()
+    for _ in range(4):
+        whole.advance()
+    assert arrays_equal(second.weights(), whole.weights())
+    assert second.state()[1]["exp_avg/q"][0] > 20 > 1 > second.state()[1]["exp_avg/p"][0]
+
+
+def test_a_state_before_the_first_step_is_gone_on_from() -> None:
+    first, second = Trainer(gpt(), IDS, SMALL), Trainer(gpt(), IDS, SMALL)
+    second.load_state(*first.state())
+    assert second.step == 0
+    assert [report.loss for report in second] == [report.loss for report in Trainer(gpt(), IDS, SMALL)]

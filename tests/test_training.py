@@ -15,6 +15,7 @@ from models.gpt import GPT, GPTConfig
 from tinygrad_edu.data import Batch, CharTokenizer, DataError, Windows, consecutive
 from tinygrad_edu.generation import probabilities
 from tinygrad_edu.nn import Module
+from tinygrad_edu.parallel.parts import divided
 from tinygrad_edu.training import (
     Best,
     Metrics,
@@ -116,8 +117,7 @@ def test_accumulation_weights_by_tokens() -> None:
     """One part with 1 label and one with 8: the gradient is that of the 9 labels together."""
     trainer = Trainer(bigram(), IDS, dataclasses.replace(SMALL, batch_size=1, accumulation=2))
     inputs, labels = np.array([[1] * 8, [2] * 8]), np.array([[3] + [-100] * 7, [4] * 8])
-    trainer.data.draw = lambda *_: Batch(inputs, labels)  # type: ignore[method-assign]
-    total, count = trainer._gradients()
+    total, count = trainer._gradients(divided(Batch(inputs, labels), 2, "test"))
     (table,) = trainer.model.parameters()
     assert table.grad is not None
     part = table.grad.numpy().copy()
@@ -141,7 +141,7 @@ def test_a_step_without_a_label_changes_nothing() -> None:
 
 def test_clipping_bounds_the_update() -> None:
     trainer = Trainer(bigram(), IDS, dataclasses.replace(SMALL, clip=1e-3))
-    trainer._update(*trainer._gradients())
+    trainer.advance()
     norm = math.sqrt(sum(float((p.grad.numpy() ** 2).sum()) for p in trainer.model.parameters() if p.grad is not None))
     assert norm == pytest.approx(1e-3, rel=1e-3)
 
@@ -308,7 +308,7 @@ def test_metrics_file(tmp_path: Path) -> None:
     file = MetricsFile(path)
     for step in (1, 2, 3):
         file.append(line(step, val=0.5 if step == 2 else None))
-    assert list(json.loads(path.read_text().splitlines()[1]).items()) == [
+    assert list(json.loads(path.read_text().splitlines()[1]).items())[:6] == [
         ("step", 2),
         ("train_loss", 1.5),
         ("val_loss", 0.5),

@@ -53,7 +53,7 @@ def recorded_branches(
         results += _spread(r, d) if r.op.joint else [(branch.at, d)]
     if trace is None:
         return results
-    seen = [(at, wrap(kind, d) if backend.is_array(d) else d) for at, d in results]
+    seen = [(at, d if d is None or isinstance(d, Variable) else wrap(kind, backend.as_array(d))) for at, d in results]
     for at, d in seen:
         trace.arrived(r, at, d)
     return seen if create or trace.lifts else results

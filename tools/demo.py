@@ -18,6 +18,7 @@ from tools import train
 from tools.cli import Parser, run, users_mistakes
 from tools.draw import draw_model
 from tools.page import Result, page
+from tools.record import METRICS
 
 PROMPT = "The "
 
@@ -97,7 +98,7 @@ def show(key: str, title: str, reads: str, options: DemoOptions, *training: str)
         parameters=sum(p.numel() for p in model.parameters()),
         vocab_size=len(tokenizer),
         training=plan.training,
-        metrics=read_metrics(folder / key / train.METRICS),
+        metrics=read_metrics(folder / key / METRICS),
         prompt=PROMPT,
         before=before,
         after=after,

@@ -10,7 +10,8 @@ from tinygrad_edu.training import Metrics
 
 
 def plot_losses(metrics: Sequence[Metrics], folder: str | os.PathLike[str]) -> list[Path]:
-    """Draw training and validation loss over the steps into loss.png and loss.svg in `folder`; the files' paths.
+    """Draw training loss, its moving average and validation loss over the steps into loss.png and loss.svg in `folder`;
+    the files' paths.
 
     Equal metrics give equal files. Raises OSError where the folder takes no more.
     """
@@ -22,7 +23,10 @@ def plot_losses(metrics: Sequence[Metrics], folder: str | os.PathLike[str]) -> l
         figure = Figure(figsize=(7, 4), layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.subplots()
-        axes.plot([m.step for m in metrics], [m.train_loss for m in metrics], color="#9aa5b1", label="training")
+        axes.plot([m.step for m in metrics], [m.train_loss for m in metrics], color="#b6c0cc", label="training")
+        smoothed = [(m.step, m.smoothed_loss) for m in metrics if m.smoothed_loss is not None]
+        if smoothed:
+            axes.plot(*zip(*smoothed, strict=True), color="#334155", label="training, smoothed")
         measured = [(m.step, m.val_loss) for m in metrics if m.val_loss is not None]
         if measured:
             steps, losses = zip(*measured, strict=True)

@@ -1,5 +1,6 @@
 """What training shows while it runs: a live bar on a terminal, plain lines elsewhere."""
 
+import math
 import sys
 import time
 from collections import deque
@@ -10,36 +11,38 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from tinygrad_edu.training import Report
+from tinygrad_edu.training.metrics import Pace
 
+_PREFIXES = ("", "k", "M", "G", "T", "P")
 _PLAIN_LINES = 20  # about so many in a whole run
 
 
 class Display:
     """A context in which `show(report)` keeps the reader informed about steps `done` to `total`.
 
-    On a terminal: a bar with loss, tokens per second and time left. Elsewhere: a line at every measurement and every
-    twentieth of the run, with the same facts.
+    On a terminal: a bar with the loss of the step and its moving average, tokens and operations a second, and the time
+    left. Elsewhere: a line at every measurement and every twentieth of the run, with the same facts.
     """
 
     def __init__(self, done: int, total: int) -> None:
         self.first, self.total = done, total
         self.every = max(1, (total - done) // _PLAIN_LINES)
         self.live = sys.stdout.isatty()
-        self.recent: deque[tuple[int, float]] = deque(maxlen=50)  # (tokens, seconds) of the last steps
+        self.recent: deque[tuple[int, int | None, float]] = deque(maxlen=50)  # tokens, operations, seconds of a step
         self.started = time.perf_counter()
         self.console = Console()
         self.bar = Progress(
             TextColumn("step"),
             MofNCompleteColumn(),
             BarColumn(),
-            TextColumn("loss {task.fields[loss]:.3f}"),
-            TextColumn("{task.fields[speed]:,.0f} tokens/s"),
+            TextColumn("loss {task.fields[loss]:.3f}, smoothed {task.fields[smoothed]:.3f}"),
+            TextColumn("{task.fields[speed]}"),
             TimeRemainingColumn(),
             TextColumn("left"),
             console=self.console,
             disable=not self.live,
         )
-        self.task = self.bar.add_task("", total=total, completed=done, loss=float("nan"), speed=0.0)
+        self.task = self.bar.add_task("", total=total, completed=done, loss=math.nan, smoothed=math.nan, speed="")
 
     def __enter__(self) -> "Display":
         self.bar.start()
@@ -52,24 +55,42 @@ class Display:
 
     def show(self, report: Report) -> None:
         """Take note of a step."""
-        self.recent.append((report.tokens, report.seconds))
+        self.recent.append((report.tokens, report.flops, report.seconds))
         measured = report.metrics is not None and report.metrics.val_loss is not None
-        speed = sum(tokens for tokens, _ in self.recent) / max(sum(seconds for _, seconds in self.recent), 1e-9)
         if self.live:
-            self.bar.update(self.task, completed=report.step, loss=report.loss, speed=speed)
+            self.bar.update(
+                self.task, completed=report.step, loss=report.loss, smoothed=report.smoothed, speed=self._speed()
+            )
             if measured:
                 self.note(self._line(report))
         elif measured or report.step % self.every == 0:
             left = (time.perf_counter() - self.started) / (report.step - self.first) * (self.total - report.step)
             minutes, seconds = divmod(round(left), 60)
-            self.note(f"{self._line(report)}  {speed:,.0f} tokens/s  {minutes}:{seconds:02} left")
+            self.note(f"{self._line(report)}  {self._speed()}  {minutes}:{seconds:02} left")
+
+    def _speed(self) -> str:
+        pace = Pace()
+        for step in self.recent:
+            pace.add(*step)
+        speed = f"{pace.tokens_per_second:,.0f} tokens/s"
+        return speed if not pace.flops_per_second else f"{speed}  {in_units(pace.flops_per_second)}FLOP/s"
 
     def note(self, text: Any) -> None:
         """Print a line, above the bar where there is one."""
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def _line(self, report: Report) -> str:
-        line = f"step {report.step}/{self.total}  loss {report.loss:.3f}"
+        line = f"step {report.step}/{self.total}  loss {report.loss:.3f}  smoothed {report.smoothed:.3f}"
         if report.metrics is not None and report.metrics.val_loss is not None:
             line += f"  validation {report.metrics.val_loss:.4f}"
         return line
+
+
+def in_units(number: float) -> str:
+    """A number of 0 or more with the prefix of its thousands.
+
+    >>> in_units(3.21e10), in_units(500.0), in_units(0.0)
+    ('32.1 G', '500.0 ', '0.0 ')
+    """
+    thousands = max(0, min(int(math.log10(max(number, 1.0)) // 3), len(_PREFIXES) - 1))
+    return f"{number / 1000**thousands:.1f} {_PREFIXES[thousands]}"

@@ -19,7 +19,6 @@ from tinygrad_edu.data.files import flush_folder, write_atomically
 from tinygrad_edu.parallel import Shards
 from tinygrad_edu.training import (
     Checkpoint,
-    MetricsFile,
     TrainConfig,
     Trainer,
     TrainingError,
@@ -35,8 +34,8 @@ from tools.lock import locked
 from tools.plot import plot_losses
 from tools.presets import PRESETS as PRESETS
 from tools.progress import Display as Display
+from tools.record import METRICS, Record, check_tensorboard, remove_record
 
-METRICS = "metrics.jsonl"
 _BEST = "best"
 # training options that a resumed run keeps
 _FIXED = ("seed", "optimizer", "tokenizer", "vocab_size", "documents", "answer_only")
@@ -61,9 +60,6 @@ class RunOptions:
 
     overwrite: bool = False
     """Let a new run take the place of the one in the folder given by --out."""
-
-    keep_best: bool = False
-    """Also keep the weights with the lowest validation loss, in the folder `best` inside that of the run."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,6 +137,7 @@ def build(plan: Plan) -> tuple[Trainer, Tokenizer]:
     task = MODELS[plan.name][0].task
     source, tokenizer = corpus.load(config, plan.checkpoint.tokenizer if plan.checkpoint else None, task)
     check_threads(config.threads)
+    check_tensorboard(config)
     check_memory(plan.model, len(tokenizer), config.batch_size, config.block_size, config.accumulation)
     for name in ("data", "tokenizer"):  # found again when the run is resumed from another folder
         path = getattr(config, name)
@@ -164,8 +161,8 @@ def build(plan: Plan) -> tuple[Trainer, Tokenizer]:
                 f"{plan.run.resume} is already at step {trainer.step}, so steps cannot be {config.steps}; give --steps "
                 f"{trainer.step + 1} or more"
             )
-        if (record := Path(plan.run.resume) / METRICS).exists():
-            read_metrics(record)  # a damaged one is found now
+        if (metrics := Path(plan.run.resume) / METRICS).exists():
+            read_metrics(metrics)  # a damaged one is found now
     return trainer, tokenizer
 
 
@@ -258,7 +255,7 @@ def _train(plan: Plan) -> int:
             f"steps {start} to {config.steps}, into {folder}",
             flush=True,
         )
-        metrics = None
+        record: Record | None = None
         if plan.run.device == "cpu":
             shards = stack.enter_context(Shards(config.threads or None))
             trainer.backward, trainer.threads = shards.backward, shards.n
@@ -267,13 +264,13 @@ def _train(plan: Plan) -> int:
         saved = None
         try:
             for report in trainer:
-                if metrics is None:
-                    metrics = _begin(plan, folder, start)
+                if record is None:
+                    record = stack.enter_context(_begin(plan, folder, start))
                 display.show(report)
                 if report.metrics is not None:
-                    metrics.append(report.metrics)
+                    record.append(report.metrics)
                 measured = report.metrics is not None and report.metrics.val_loss is not None
-                if report.best and plan.run.keep_best:
+                if report.best and config.keep_best:
                     _save_best(trainer, folder, plan.name, tokenizer)
                 if asked.signal or (report.step % config.save_every == 0 if config.save_every else measured):
                     trainer.save(folder, plan.name, tokenizer)
@@ -283,16 +280,19 @@ def _train(plan: Plan) -> int:
         except TrainingError as error:
             problem = str(error)
         if problem is None and saved != trainer.step:
-            if metrics is None:
-                metrics = _begin(plan, folder, start)
+            if record is None:
+                record = stack.enter_context(_begin(plan, folder, start))
             trainer.save(folder, plan.name, tokenizer)
-        if metrics is not None:
+        if record is not None:
             plot_losses(read_metrics(folder / METRICS), folder)
     return _farewell(plan, trainer, tokenizer, folder, asked.signal, problem)
 
 
-def _begin(plan: Plan, folder: Path, step: int) -> MetricsFile:
-    """Give the folder to this run, now that its first step has shown that it works: the old one's files go."""
+def _begin(plan: Plan, folder: Path, step: int) -> Record:
+    """Give the folder to this run, now that its first step has shown that it works: the old one's files go, and what a
+    killed one was writing."""
+    for left in folder.glob(".*.tmp"):
+        left.unlink(missing_ok=True)
     if not _goes_on(plan, folder):
         if (best := folder / _BEST).is_dir():
             clear(best)
@@ -300,14 +300,15 @@ def _begin(plan: Plan, folder: Path, step: int) -> MetricsFile:
         clear(folder)
         if plan.run.resume and (old := Path(plan.run.resume) / METRICS).exists():
             write_atomically(folder / METRICS, old.read_bytes())
-    return MetricsFile(folder / METRICS, step)
+    return Record(folder, step, plan.training.tensorboard)
 
 
 def clear(folder: Path) -> None:
     """Remove the files of a run, config.json first: without it the others count as no checkpoint, so a crash in between
     leaves the whole old run or none."""
-    for name in (CONFIG, *(file + end for file in FILES for end in ("", NEXT)), METRICS, "loss.png", "loss.svg"):
+    for name in (CONFIG, *(file + end for file in FILES for end in ("", NEXT)), "loss.png", "loss.svg"):
         (folder / name).unlink(missing_ok=True)
+    remove_record(folder)
     flush_folder(folder)
 
 

@@ -18,6 +18,7 @@ from tinygrad_edu.kernels import crew
 from tinygrad_edu.modes import thread
 from tinygrad_edu.optim.flat import gradient_place
 from tinygrad_edu.parallel.blas import BlasThreads
+from tinygrad_edu.parallel.parts import cut, samples
 from tinygrad_edu.parallel.workers import Workers
 from tinygrad_edu.passes import deliver, seed_for
 from tinygrad_edu.reverse import differentiate
@@ -103,10 +104,10 @@ class Shards:
         workers, blas = self._workers, self._blas
         if workers is None or blas is None:
             raise RuntimeError("Shards: backward works inside the block: `with Shards() as shards: ...`")
-        samples = _samples(batch)
+        rows = samples(batch, "Shards.backward")
         mode = thread.mode
-        count = min(self.n, samples) if mode.trace is None else 1  # a trace is told of ops in one order
-        edges = [samples * i // count for i in range(count + 1)]
+        count = min(self.n, rows) if mode.trace is None else 1  # a trace is told of ops in one order
+        edges = [rows * i // count for i in range(count + 1)]
         blas.limit(1 if count > 1 else self.n)
         state = random.current().get_state()
         turns = [threading.Lock() for _ in range(0, count, 2)]  # one for two threads
@@ -117,9 +118,9 @@ class Shards:
             generator.set_state(state)
             thread.mode = replace(mode, generator=generator, first_sample=mode.first_sample + edges[i])
             try:
-                part = batch if count == 1 else _part(batch, edges[i], edges[i + 1])
+                own = batch if count == 1 else cut(batch, edges[i], edges[i + 1])
                 with crew.taking_turns(turns[i // 2]):
-                    return _Share(*_loss_and_gradients(model, part), generator)
+                    return _Share(*_loss_and_gradients(model, own), generator)
             finally:
                 thread.mode = before
 
@@ -187,30 +188,6 @@ def _mean(parts: list[Any], labels: int, place: np.ndarray | None) -> Any:
         total += part
     total *= 1 / labels
     return total
-
-
-def _samples(batch: Any) -> int:
-    """How many samples a batch has."""
-    if not isinstance(batch, tuple):
-        raise TypeError(f"Shards.backward: the batch is a {type(batch).__name__}; give a tuple such as (ids, labels)")
-    lengths = [len(part) for part in batch if _has_samples(part)]
-    if not lengths or min(lengths) == 0:
-        raise ValueError("Shards.backward: the batch has no samples; give arrays with one or more rows on axis 0")
-    if min(lengths) != max(lengths):
-        raise ValueError(
-            f"Shards.backward: the parts of the batch have {lengths} samples on axis 0; give the same number in each"
-        )
-    return lengths[0]
-
-
-def _has_samples(part: Any) -> bool:
-    return bool(part.shape) if hasattr(part, "shape") else isinstance(part, list | tuple)
-
-
-def _part(batch: Any, start: int, stop: int) -> Any:
-    """Samples start..stop of a batch, as a tuple of the batch's kind."""
-    parts = [part[start:stop] if _has_samples(part) else part for part in batch]
-    return type(batch)(*parts) if hasattr(batch, "_fields") else tuple(parts)
 
 
 def _cores() -> int:

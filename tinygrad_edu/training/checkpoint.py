@@ -177,6 +177,10 @@ def _head(folder: Path) -> dict[str, Any]:
     kinds = {"format": int, "model": str, "config": dict, "tokenizer_sha256": str, "sha256": dict}
     if wrong := [name for name, kind in kinds.items() if not isinstance(head.get(name), kind)]:
         raise CheckpointError(f"{path} is no checkpoint's {CONFIG}: {', '.join(wrong)} missing or of another kind")
+    if foreign := sorted(head["sha256"].keys() - set(FILES)):
+        raise CheckpointError(
+            f"{path} speaks of {foreign[0]!r}, which is no file of a checkpoint; restore it from a copy"
+        )
     if head["format"] != FORMAT:
         raise CheckpointError(
             f"{path} has format {head['format']}; this version reads format {FORMAT}: update tinygrad_edu"

@@ -91,11 +91,18 @@ class TrainConfig:
     save_every: int = 0
     """Steps between two checkpoints; one is always written at the end. 0: with each validation."""
 
+    keep_best: bool = False
+    """Also keep the weights with the lowest validation loss, in the folder `best` inside that of the run."""
+
+    tensorboard: bool = False
+    """Also write the metrics as events for TensorBoard, into the folder `tensorboard` inside that of the run."""
+
     patience: int = 0
     """Stop after this many validations in a row without a new best. 0: never."""
 
     seed: int = 0
-    """Start of all random numbers: initial weights, order of the windows, dropout."""
+    """Start of all random numbers. One stream draws initial weights and dropout, another one the order of the data and
+    what is masked or rendered, so that neither changes with how much the other draws."""
 
     threads: int = 0
     """Threads that share a batch. 0: one for each core."""

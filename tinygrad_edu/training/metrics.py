@@ -5,7 +5,7 @@ import json
 import math
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tinygrad_edu.data.files import naming, write_atomically
 
@@ -16,7 +16,10 @@ class Metrics:
 
     step: updates done. train_loss: mean over the tokens since the line before, nats. val_loss: mean over the whole
     validation part, nats, None where it was not measured. lr: rate of the step. tokens: labels counted so far.
-    seconds: time spent training and measuring so far. A loss that is not finite is written as null.
+    seconds: time spent training and measuring so far. smoothed_loss: `Smoothed` over the steps, nats.
+    tokens_per_second: labels a second of training since the line before. flops_per_second: operations of the matrix
+    products a second, likewise; None where the model does not say how many they are. A number that is not finite is
+    written as null.
     """
 
     step: int
@@ -25,6 +28,9 @@ class Metrics:
     lr: float
     tokens: int
     seconds: float
+    smoothed_loss: float | None = None
+    tokens_per_second: float | None = None
+    flops_per_second: float | None = None
 
 
 class MetricsFile:
@@ -66,7 +72,8 @@ def _metrics(fields: dict[str, Any]) -> Metrics:
     integers, others = (metrics.step, metrics.tokens), (metrics.train_loss, metrics.lr, metrics.seconds)
     if not all(type(n) is int for n in integers) or not all(type(x) in (int, float) for x in others):
         raise TypeError
-    if type(metrics.val_loss) not in (int, float, type(None)):
+    optional = (metrics.val_loss, metrics.smoothed_loss, metrics.tokens_per_second, metrics.flops_per_second)
+    if not all(type(x) in (int, float, type(None)) for x in optional):
         raise TypeError
     return metrics
 
@@ -101,3 +108,56 @@ class Best:
             return True
         self.since += 1
         return False
+
+
+@dataclasses.dataclass
+class Smoothed:
+    """Exponential moving average of the losses of steps: s ← β·s + (1 − β)·loss, w ← β·w + (1 − β); value s / w.
+
+    Dividing by the weight w takes the zero out that s begins with. With β = 0.98 a step counts half as much after 34
+    more of them.
+
+    >>> smoothed = Smoothed()
+    >>> smoothed.add(3.0), round(smoothed.add(2.0), 3)
+    (3.0, 2.495)
+    """
+
+    total: float = 0.0
+    weight: float = 0.0
+    decay: ClassVar[float] = 0.98
+
+    def add(self, loss: float) -> float:
+        """Take a loss in; the average with it."""
+        self.total = self.decay * self.total + (1 - self.decay) * loss
+        self.weight = self.decay * self.weight + (1 - self.decay)
+        return self.value
+
+    @property
+    def value(self) -> float:
+        """The average, NaN where nothing has been taken in."""
+        return self.total / self.weight if self.weight else math.nan
+
+
+@dataclasses.dataclass
+class Pace:
+    """Labels, operations and seconds of the steps since a moment; not part of a checkpoint, as time is not repeated."""
+
+    tokens: int = 0
+    flops: int | None = 0
+    seconds: float = 0.0
+
+    def add(self, tokens: int, flops: int | None, seconds: float) -> None:
+        """Take a step in."""
+        self.tokens += tokens
+        self.flops = None if flops is None or self.flops is None else self.flops + flops
+        self.seconds += seconds
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Labels a second."""
+        return self.tokens / max(self.seconds, 1e-9)
+
+    @property
+    def flops_per_second(self) -> float | None:
+        """Operations a second, None where they are not known."""
+        return None if self.flops is None else self.flops / max(self.seconds, 1e-9)

@@ -14,10 +14,12 @@ from tinygrad_edu.data import Source, TextSource, Tokenizer
 from tinygrad_edu.generation import Model
 from tinygrad_edu.nn.utils import clip_grad_norm_
 from tinygrad_edu.optim import Optimizer, decay_groups
+from tinygrad_edu.parallel.parts import divided
 from tinygrad_edu.training.checkpoint import CheckpointError, save_checkpoint
 from tinygrad_edu.training.config import TrainConfig
+from tinygrad_edu.training.divergence import first_fault
 from tinygrad_edu.training.evaluation import evaluate
-from tinygrad_edu.training.metrics import Best, Metrics
+from tinygrad_edu.training.metrics import Best, Metrics, Pace, Smoothed
 from tinygrad_edu.training.optimization import optimizer_of, schedule_of, set_momentum
 
 Backward = Callable[[Model, Any], tuple[float, int]]  # a model, and a batch as its `loss` takes it
@@ -33,7 +35,8 @@ class TrainingError(RuntimeError):
 class Report:
     """What one step did. loss: mean over its batch, nats. norm: of all gradients together, before clipping.
 
-    tokens, seconds: labels of the batch, time for it without measuring.
+    tokens, seconds: labels of the batch, time for it without measuring. smoothed: `Smoothed` up to this step, nats.
+    flops: operations of the matrix products, None where the model does not say.
     metrics: the line for metrics.jsonl, where one is due. best: a validation loss below all before was measured.
     """
 
@@ -42,6 +45,8 @@ class Report:
     norm: float
     tokens: int
     seconds: float
+    smoothed: float
+    flops: int | None
     metrics: Metrics | None
     best: bool
 
@@ -57,14 +62,19 @@ def backward(model: Model, batch: Any) -> tuple[float, int]:
 class Trainer:
     """Trains a model to predict the next token of a text; iterate over it for a `Report` of each step.
 
-    model: `model.loss(batch)` gives (summed cross-entropy, count of labels). data: the text's ids [N], of which the
+    Two streams of random numbers decide everything: the default one, for dropout, and one of its own for the order of
+    the data, both begun from `config.seed`; both are part of `state`.
+
+    model: `model.loss(batch)` gives (summed cross-entropy, count of labels); `model.flops(batch, training=True)`, where
+    it has that, the operations of a step. data: the text's ids [N], of which the
     last `config.val_fraction` is measured on, or a source of batches. backward: how a batch becomes a loss and
     gradients of the mean; an object that shares the batch among threads takes this one's place. threads: how many
     measure at a time, see `evaluate`.
     optimizer: makes one from the parameter groups; what the config says unless given.
 
     Raises DataError for a text that is too short, ValueError for ids that the model has no row for. While it runs:
-    TrainingError for a loss or gradient that is not finite; the weights are those of the step before then.
+    TrainingError for a loss or gradient that is not finite, naming the op that made the first NaN or infinity; the
+    weights are those of the step before then.
 
         trainer = Trainer(model, ids, TrainConfig(steps=100))
         for report in trainer:
@@ -93,9 +103,10 @@ class Trainer:
         self.schedule = schedule_of(self.optimizer, config)
         # a stream of its own, far from the one of initial weights and dropout
         self.order = random.Generator(config.seed + (1 << 63))
-        self.best = Best()
+        self.best, self.smoothed, self.pace = Best(), Smoothed(), Pace()
         self.step, self.tokens, self.seconds = 0, 0, 0.0
         self.unwritten = (0.0, 0)  # summed loss and labels since the last line of metrics
+        self._work: dict[Any, int] = {}  # shapes of a batch -> operations
 
     @property
     def finished(self) -> bool:
@@ -110,8 +121,17 @@ class Trainer:
     def advance(self) -> Report:
         """Do one step, and what is due after it."""
         config, start = self.config, time.perf_counter()
-        total, count = self._gradients()
-        norm = self._update(total, count)
+        drawn = self.data.draw(config.batch_size * config.accumulation, self.order)
+        batches = divided(drawn, config.accumulation, "accumulation")
+        stream = random.current().get_state()
+        total, count = self._gradients(batches)
+        norm = self._norm(count)
+        if not (math.isfinite(total) and math.isfinite(norm)):
+            raise self._diverged(total / max(count, 1), norm, first_fault(self.model, batches, stream, backward))
+        if count:  # without a label there is no gradient: the step is skipped
+            set_momentum(self.optimizer, config, self.step)
+            self.optimizer.step()
+            self.smoothed.add(total / count)
         loss = total / max(count, 1)
         self.step += 1
         self.tokens += count
@@ -119,35 +139,57 @@ class Trainer:
         lr = self.schedule.get_last_lr()[0]
         self.schedule.step()
         taken = time.perf_counter() - start
+        flops = self._flops(drawn)
+        self.pace.add(count, flops, taken)
         due = bool(config.eval_every) and self.step % config.eval_every == 0
         val_loss = self.measure() if due or self.step == config.steps else None
         best = val_loss is not None and self.best.improves(self.step, val_loss)
         self.seconds += time.perf_counter() - start
         metrics = None
         if val_loss is not None or self.step % config.log_every == 0:
-            mean = self.unwritten[0] / max(self.unwritten[1], 1)
-            metrics = Metrics(self.step, mean, val_loss, lr, self.tokens, round(self.seconds, 3))
-            self.unwritten = (0.0, 0)
-        return Report(self.step, loss, norm, count, taken, metrics, best)
+            metrics = self._metrics(val_loss, lr)
+        return Report(self.step, loss, norm, count, taken, self.smoothed.value, flops, metrics, best)
+
+    def _flops(self, batch: Any) -> int | None:
+        if not hasattr(self.model, "flops"):
+            return None
+        shape = tuple(np.shape(part) for part in batch)
+        if shape not in self._work:
+            self._work[shape] = self.model.flops(batch, training=True)
+        return self._work[shape]
+
+    def _metrics(self, val_loss: float | None, lr: float) -> Metrics:
+        mean = self.unwritten[0] / max(self.unwritten[1], 1)
+        pace, self.pace, self.unwritten = self.pace, Pace(), (0.0, 0)
+        speed = pace.flops_per_second
+        return Metrics(
+            self.step,
+            mean,
+            val_loss,
+            lr,
+            self.tokens,
+            round(self.seconds, 3),
+            self.smoothed.value if self.smoothed.weight else None,
+            round(pace.tokens_per_second, 1),
+            None if speed is None else round(speed),
+        )
 
     def measure(self) -> float:
         """Mean loss over the whole validation part, in nats a token."""
         rows = max(1, _EVALUATION_POSITIONS // self.config.block_size)
         return evaluate(self.model, self.data.held_out(rows), self.threads).loss
 
-    def _gradients(self) -> tuple[float, int]:
-        """Gradients of the mean loss over all batches of a step, each weighted by its labels."""
-        parts = self.config.accumulation
-        batch = self.data.draw(self.config.batch_size * parts, self.order)
-        if parts == 1:
+    def _gradients(self, batches: list[Any]) -> tuple[float, int]:
+        """(summed loss, counted labels) of the batches of a step; leaves the gradients of their common mean."""
+        if len(batches) == 1:
             self.optimizer.zero_grad()
-            return self.backward(self.model, batch)
+            return self.backward(self.model, batches[0])
         total, count = 0.0, 0
         sums: dict[int, Any] = {}
         parameters = list(self.model.parameters())
-        for arrays in zip(*(np.split(array, parts) for array in batch), strict=True):
+        for batch in batches:
             self.optimizer.zero_grad()
-            part, counted = self.backward(self.model, type(batch)(*arrays))
+            part, counted = self.backward(self.model, batch)
             total, count = total + part, count + counted
             for p in parameters:
                 if p.grad is not None:
@@ -156,20 +198,16 @@ class Trainer:
             p.grad = sums[id(p)] / count if id(p) in sums else None
         return total, count
 
-    def _update(self, total: float, count: int) -> float:
-        if count == 0:
-            return 0.0  # no label, no gradient: the step is skipped
-        norm = float(clip_grad_norm_(self.model.parameters(), self.config.clip or math.inf))
-        if not (math.isfinite(total) and math.isfinite(norm)):
-            what = "loss" if not math.isfinite(total) else "norm of the gradients"
-            value = total / count if not math.isfinite(total) else norm
-            raise TrainingError(
-                f"the {what} became {value} in step {self.step + 1}, so training stopped before it changed the "
-                f"weights; try a lower lr (now {self.schedule.get_last_lr()[0]:.3g}), a longer warmup or a smaller clip"
-            )
-        set_momentum(self.optimizer, self.config, self.step)
-        self.optimizer.step()
-        return norm
+    def _norm(self, count: int) -> float:
+        """The norm of all gradients together, which are then clipped."""
+        return float(clip_grad_norm_(self.model.parameters(), self.config.clip or math.inf)) if count else 0.0
+
+    def _diverged(self, loss: float, norm: float, fault: str) -> TrainingError:
+        what, value = ("loss", loss) if not math.isfinite(loss) else ("norm of the gradients", norm)
+        return TrainingError(
+            f"the {what} became {value} in step {self.step + 1}, so training stopped before it changed the weights; "
+            f"{fault}; try a lower lr (now {self.schedule.get_last_lr()[0]:.3g}), a longer warmup or a smaller clip"
+        )
 
     def weights(self) -> dict[str, np.ndarray]:
         """Name to array of every parameter and saved buffer, one that goes by several names under its first."""
@@ -199,6 +237,7 @@ class Trainer:
             "seconds": self.seconds,
             "unwritten": list(self.unwritten),
             "best": dataclasses.asdict(self.best),
+            "smoothed": dataclasses.asdict(self.smoothed),
             "training": dataclasses.asdict(self.config),
             "text_sha256": self.data.fingerprint,
             "order": self.order.get_state(),
@@ -237,6 +276,7 @@ class Trainer:
             order.set_state(state["order"])
             stream.set_state(state["random"])
             loss, labels = state["unwritten"]
+            smoothed = Smoothed(**state.get("smoothed", {}))
             step, tokens, seconds = int(state["step"]), int(state["tokens"]), float(state["seconds"])
             self.data.load_state(state.get("data", {}))
             self.optimizer.load_state_dict({"state": slots, "param_groups": groups})
@@ -246,7 +286,7 @@ class Trainer:
             raise CheckpointError(f"the training state lacks something or is of another model: {error}") from None
         self.schedule.load_state_dict({**self.schedule.state_dict(), "last_step": step})
         random.default_generator.set_state(stream.get_state())
-        self.best, self.order, self.unwritten = best, order, (float(loss), int(labels))
+        self.best, self.smoothed, self.order, self.unwritten = best, smoothed, order, (float(loss), int(labels))
         self.step, self.tokens, self.seconds = step, tokens, seconds
 
 
