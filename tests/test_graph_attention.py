@@ -83,6 +83,17 @@ def both(scores: Any) -> Any:
     return scores.masked_fill(~(keys & lower()), HIDDEN).softmax(-1)
 
 
+DOCUMENTS = tg.tensor([[0, 0, 1, 1, 1], [4, 4, 4, 2, 2]])
+
+
+def documents(scores: Any) -> Any:
+    return scores.masked_fill(DOCUMENTS[:, :, None] != DOCUMENTS[:, None], HIDDEN).softmax(-1)
+
+
+def causal_documents(scores: Any) -> Any:
+    return scores.masked_fill((DOCUMENTS[:, :, None] != DOCUMENTS[:, None]) | ~lower(), HIDDEN).softmax(-1)
+
+
 def over_queries(scores: Any) -> Any:
     return scores.masked_fill(~lower(), HIDDEN).softmax(-2)
 
@@ -100,6 +111,9 @@ class TestVisibility:
             (padding, "padding"),
             (both, "causal padding"),
             (both, "padding and causal"),
+            (documents, "documents"),
+            (causal_documents, "causal documents"),
+            (causal_documents, "causal"),
             (shifted, None),
             (transposed, None),
         ],
@@ -119,6 +133,9 @@ class TestVisibility:
             (unmasked, "padding", "declared padding, but full: all 25 of 25 visible: no key is hidden in this batch"),
             (causal, "causal padding", "declared causal and padding, but causal: k ≤ q, 15 of 25 visible"),
             (after, "causal", "declared causal, but full: all 25 of 25 visible: the mask is missing"),
+            (documents, "causal", "declared causal, but documents: keys of the query's own document, 13 of 25 visible"),
+            (causal, "causal documents", "declared causal in documents, but causal: k ≤ q, 15 of 25 visible"),
+            (causal_documents, "documents", "declared documents, but causal in documents: k ≤ q, "),
             (over_queries, None, "the softmax runs over the queries: columns sum to 1 and not rows"),
         ],
     )
@@ -161,6 +178,8 @@ class TestVisibility:
             run(causal, "causl")
         with pytest.raises(ValueError, match="'full causal' says nothing"):
             run(causal, "full causal")
+        with pytest.raises(ValueError, match="'documents padding' says nothing"):
+            run(causal, "documents padding")
         with pytest.raises(ValueError, match="visibility is declared for 'nowhere', but no module of that path ran"):
             trace(Head(plain, causal), tg.randn(2, T, D), visibility={"nowhere": "causal"})
 
@@ -270,6 +289,15 @@ class TestScale:
         graph = trace(model.loss, batch, visibility="causal", scaled=True)
         assert failed(graph) == []
         assert sum("1/√4, as declared" in text for _, text in lines(graph, 3)) == 2
+
+    def test_rows_of_several_documents_in_the_model_that_is_declared_causal(self) -> None:
+        model = GPT(GPTConfig(vocab_size=11, block_size=7, layers=1, heads=3, width=12))
+        ids = np.arange(10).reshape(2, 5)
+        graph = trace(model.loss, (ids, ids, None, DOCUMENTS.numpy()))
+        assert failed(graph) == []
+        assert any(
+            "causal in documents: k ≤ q, keys of the query's own document" in text for _, text in lines(graph, 3)
+        )
 
 
 class Encoder(nn.Module):

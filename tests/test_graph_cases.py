@@ -592,3 +592,65 @@ print(*(hashlib.sha256(view.encode()).hexdigest() for view in views))
         program = "import sys, tinygrad_edu.graph; print(sorted({'graphviz', 'graphviz_pure'} & set(sys.modules)))"
         done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=True, text=True)
         assert ast.literal_eval(done.stdout) == []
+
+
+class TestPicked:
+    """Arrays and tensors in x[...] are inputs like others."""
+
+    @pytest.mark.parametrize("given", [np.array([[1, 2], [3, 4]]), tg.tensor([[1, 2], [3, 4]])])
+    def test_rows_of_a_table(self, given: Any) -> None:
+        W = tg.randn(11, 4, requires_grad=True)
+        graph = trace(lambda ids: W[ids].sum(), given, axes={"ids": "B T"})
+        (ids,) = [card for card in graph.picture().cards() if card.role == "leaf"]
+        assert (ids.header, ids.words) == ("ids", "input, int64")
+        (wire,) = [wire for wire in graph.picture().wires if wire.name == "ids"]
+        assert (wire.tail, wire.gradient, wire.shapes) == (ids.id, None, ["[B T] 2×2"])
+        (rows, _) = [card for card in graph.picture().cards() if card.role == "step"]
+        assert (rows.header, rows.words, rows.shape) == ("get_item = W[ids]", "picked by index", "[B T 4] 2×2×4")
+        assert rows.rows[0].formula == "dW = dget_item added at ids, 0 elsewhere"
+
+    def test_what_was_computed_leads_to_what_it_picks(self) -> None:
+        x = tg.randn(3, 4, requires_grad=True)
+        graph = trace(lambda x: x[x.sum(1).argmax(0)], x)
+        assert "get_item = x[argmax]" in headers(graph)
+        assert ("argmax", None) in {(wire.name, wire.gradient) for wire in graph.picture().wires}
+
+    @pytest.mark.parametrize(
+        ("pick", "shape"),
+        [
+            (lambda x, m, i: x[:, i], "[A i C] 3×2×5"),
+            (lambda x, m, i: x[i, :, i], "[i B] 2×4"),
+            (lambda x, m, i: x[0, i], "[i C] 2×5"),
+            (lambda x, m, i: x[0, :, i], "[i B] 2×4"),
+            (lambda x, m, i: x[..., i], "[A B i] 3×4×2"),
+            (lambda x, m, i: x[None, i, 1:], "[1 i 3 C] 1×2×3×5"),
+            (lambda x, m, i: x[[0, 2]], "[2 B C] 2×4×5"),
+            (lambda x, m, i: x[m], "[8 C] 8×5"),
+            (lambda x, m, i: x[:2, m[0]], "[2 4 C] 2×4×5"),
+            (lambda x, m, i: x[i[0]], "[B C] 4×5"),
+        ],
+    )
+    def test_axes(self, pick: Any, shape: str) -> None:
+        given = tg.randn(3, 4, 5, requires_grad=True), tg.tensor([[True] * 4] * 2 + [[False] * 4]), tg.tensor([1, 2])
+        graph = trace(pick, *given, axes={"x": "A B C", "i": "i"})
+        assert [card.shape for card in steps(graph)][-1] == shape
+
+    def test_order_of_elements_is_more_than_a_shape(self) -> None:
+        """As many elements come out as went in, and still it is no mere view."""
+        graph = trace(lambda x, order: x[order], tg.randn(3, requires_grad=True), tg.tensor([2, 0, 1]))
+        assert headers(graph) == ["get_item = x[order]"]
+
+    def test_written_at_an_index(self) -> None:
+        def f(x: Any, at: Any) -> Any:
+            y = x * 2
+            y[at] = x[:2] * 3
+            return y.sum()
+
+        graph = trace(f, tg.randn(3, requires_grad=True), tg.tensor([2, 0]))
+        assert "y₂ = y₁ with x[:2] · 3 at at" in headers(graph) or any("at at" in text for text in headers(graph))
+
+    def test_without_a_trace_by_the_same_integers(self) -> None:
+        W, ids = tg.randn(11, 4, requires_grad=True), tg.tensor([1, 2, 3])
+        rows = W[ids]
+        loss = rows.sum()
+        assert "rows = W[ids]" in headers(loss.graph())

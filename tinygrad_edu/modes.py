@@ -40,6 +40,9 @@ class Listener:
     def named(self, x: Any, name: str, axes: str | None) -> None:
         """`x.named(name, axes)` was called."""
 
+    def copied(self, source: Any, array: Any) -> None:
+        """An op will read `array`, a copy of this Variable or array, as a static argument."""
+
     def passing(self, roots: Any) -> AbstractContextManager[Any]:
         """The block in which a reverse pass runs that starts at these Variables."""
         return nullcontext()

@@ -105,6 +105,17 @@ def axes_of(record: Record) -> Axes:
     return axes
 
 
+def equal_lengths(record: Record, axes: Axes) -> list[tuple[int, list[str]]]:
+    """(length, names) wherever axes of different names have one length."""
+    found: dict[int, set[str]] = {}
+    for value, dims in axes.of.items():
+        for n, axis in zip(record.values[value].shape, dims, strict=True):
+            name = axes.factors.text(axis)
+            if n > 1 and name.isidentifier():
+                found.setdefault(n, set()).add(name)
+    return [(n, sorted(names)) for n, names in sorted(found.items()) if len(names) > 1]
+
+
 def _features(axes: Axes, record: Record) -> None:
     """The factors that learned products sum over or make, and the columns of tables."""
     for application in record.forward:

@@ -210,37 +210,50 @@ def _put_diagonal(f: Factors, a: Application, given: list[Any], shapes: list[Any
 
 
 def _get_item(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
-    """Whole slices keep their axis; a number takes one away; everything else makes a new one."""
+    """Whole slices keep their axis and a number takes one away. Integers that pick have their own axes in the place of
+    what they pick from, a mask has a new one there; so has a part of an axis."""
     index = a.static["index"]
     index = list(index) if isinstance(index, tuple | list) else [index]
-    named = sum(part is not None and part != "..." for part in index)
     if "..." not in index:
         index.append("...")
-    dims: Dims = list(given[0])
-    if sum("array" in str(part) for part in index) > 1:  # together they pick single elements
+    picking = [i for i, part in enumerate(index) if is_array(part)]
+    masked = any(name.startswith("mask") for name in a.arguments)
+    if masked and len(picking) > 1:
         return [None]
-    out: Dims = []
-    for part in index:
+    takes = [len(given[1]) if masked and is_array(part) else part not in (None, "...") for part in index]
+    out, dims = list[Axis](), list(given[0])
+
+    def put() -> None:
+        own = [(f.new(shapes[0][len(out)]),)] if masked else _broadcast(f, given[1:], max(map(len, given[1:])))
+        out.extend(own)
+
+    numbers = [i for i, part in enumerate(index) if is_array(part) or (picking and isinstance(part, int))]
+    if numbers and numbers[-1] - numbers[0] >= len(numbers):  # slices in between: NumPy puts what is picked in front
+        put()
+        numbers = []
+    for i, (part, n) in enumerate(zip(index, takes, strict=True)):
+        if numbers and i == numbers[0]:
+            put()
         if part is None:
             out.append((f.new(1),))
         elif part == "...":
-            n = len(given[0]) - named
-            out += dims[:n]
-            dims = dims[n:]
-        elif isinstance(part, int):
-            dims.pop(0)
-        elif part == ":":
-            out.append(dims.pop(0))
-        elif "array" in str(part):
-            lengths = str(part).removeprefix("array ").split("×")
-            out += [(f.new(int(n)),) for n in lengths if n.isdigit()]
-            dims.pop(0)
+            whole = len(dims) - sum(takes[i:])
+            out += dims[:whole]
+            del dims[:whole]
+        elif isinstance(part, int) or is_array(part):
+            for x, y in zip(given[1] if masked and is_array(part) else [], dims, strict=False):
+                f.unify(x, y)
+            del dims[:n]
         else:
-            at = len(out)
             axis = dims.pop(0)
-            n = shapes[0][at] if at < len(shapes[0]) else 1
-            out.append(axis if f.length(axis) == n else (f.new(n),))
+            length = shapes[0][len(out)] if len(out) < len(shapes[0]) else 1
+            out.append(axis if part == ":" or f.length(axis) == length else (f.new(length),))
     return [out]
+
+
+def is_array(part: Any) -> bool:
+    """Whether a part of an index, told as data, is an array; these are inputs of the op as well."""
+    return isinstance(part, str) and part.startswith("{")
 
 
 def _einsum(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from tinygrad_edu.graph.axes import axes_of
+from tinygrad_edu.graph.axes import axes_of, equal_lengths
 from tinygrad_edu.graph.checks import checks
 from tinygrad_edu.graph.clusters import arrange, innermost, place_of, with_definitions
 from tinygrad_edu.graph.einsum import einsum, product_formula, shape_text, summed
@@ -25,7 +25,7 @@ from tinygrad_edu.graph.naming import labels
 from tinygrad_edu.graph.picture import Card, Cell, Picture, Row, Wire, mark_ways
 from tinygrad_edu.graph.products import product_of
 from tinygrad_edu.graph.record import Application, Record, Value
-from tinygrad_edu.graph.sources import source_of
+from tinygrad_edu.graph.sources import sides_of, source_of
 from tinygrad_edu.graph.steps import Step, Use, identity, named_steps
 from tinygrad_edu.graph.streams import color, streams_of
 from tinygrad_edu.graph.text import shorten
@@ -188,6 +188,7 @@ class _Sheet:
             card.words = say("{words} · order {n}", words=card.words, n=main.order)
         card.einsum, card.contracts, card.keeps = einsum(step, self.record, self.axes)
         card.shape, card.reads = self._shape(step.out), self._reads(step)
+        card.data = self._data(step)
         if card.kind == "mixes":
             card.source = source_of(step, self.steps, self.axes, self.labels)
         card.visible = verdict(step, self.record, self.axes)
@@ -277,6 +278,13 @@ class _Sheet:
                 found.append(names.get(name, name).removesuffix("ᵀ"))
         return list(dict.fromkeys(found))
 
+    def _data(self, step: Step) -> str:
+        """What a step reads beside parameters and constants; of one that scores pairs, where its sides come from."""
+        if step.main.id in self.axes.queries:
+            return sides_of(step, self.steps, self.axes, self.labels)
+        read = [use.source for use in step.uses if not self._inside(use.source)]
+        return ", ".join(dict.fromkeys(self.labels[i] for i in read if not self.record.values[i].learned))
+
     def _branch(self, step: Step, use: Use) -> Row:
         branch = use.branch
         assert branch is not None
@@ -303,16 +311,9 @@ class _Sheet:
 
     def _equal_lengths(self) -> list[str]:
         """A remark where axes of different names have one length, so that shapes alone do not tell them apart."""
-        names: dict[int, set[str]] = {}
-        for value, dims in self.axes.of.items():
-            for n, axis in zip(self.record.values[value].shape, dims, strict=True):
-                name = self.axes.factors.text(axis)
-                if n > 1 and name.isidentifier():
-                    names.setdefault(n, set()).add(name)
         return [
-            say("equal lengths: {names} = {n}", names=" = ".join(sorted(called)), n=n)
-            for n, called in sorted(names.items())
-            if len(called) > 1
+            say("equal lengths: {names} = {n}", names=" = ".join(names), n=n)
+            for n, names in equal_lengths(self.record, self.axes)
         ]
 
     def _incoming(self, number: int) -> list[Row]:

@@ -9,7 +9,7 @@ from typing import Any
 from tinygrad_edu.graph.record import Application, Declared, Record
 from tinygrad_edu.nn.module import Module
 
-_WORDS = ("causal", "padding", "full")
+_WORDS = ("causal", "padding", "documents", "full")
 
 
 def declared_axes(root: Module | None) -> Iterator[Mapping[str, str]]:
@@ -49,10 +49,10 @@ def _say(found: dict[str, Declared], path: str, visibility: str | None = None, s
     said = found.setdefault(path, Declared()) if visibility is not None or scaled is not None else Declared()
     if visibility is not None:
         words = set(str(visibility).replace(" and ", " ").split())
-        if not words or not words <= set(_WORDS) or ("full" in words and len(words) > 1):
+        if not words or not words <= set(_WORDS) or len(words - {"causal"}) > 1 or {"causal", "full"} <= words:
             raise ValueError(
                 f"visibility of {path or 'the model'}: {visibility!r} says nothing; it is 'causal', 'padding', "
-                f"'causal padding' or 'full'"
+                f"'documents', 'causal padding', 'causal documents' or 'full'"
             )
         said.visibility = " ".join(word for word in _WORDS if word in words)
     if scaled is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -50,12 +51,20 @@ def address_of(array: Any) -> int:
 
 
 def reads_of(record: tape.Record, branch: Branch, application: Application) -> tuple[str, ...]:
-    """The names of the saved arrays that a rule reads."""
+    """The names of the saved arrays that a rule reads; what else it reads, such as shapes, is no array."""
     names = [names_of(record.op, application)[place] for place in record.plan.keep]
-    found: list[str] = []
+    pairs = list(zip(names, record.kept or (), strict=False))
+    found: list[tuple[str, Any]] = []
     for place in branch.reads:
-        found += names[place] if isinstance(place, slice) else names[place : place + 1]
-    return tuple(found)
+        found += pairs[place] if isinstance(place, slice) else pairs[place : place + 1]
+    return tuple(name for name, kept in found if next(arrays_in(kept), None) is not None)
+
+
+def arrays_in(value: Any) -> Iterator[Any]:
+    """The arrays in a static argument, or in what an op kept."""
+    for part in value if isinstance(value, tuple) else (value,):
+        if backend.is_array(part):
+            yield part
 
 
 def kept_inputs(record: tape.Record) -> dict[int, Any]:
@@ -89,6 +98,22 @@ def axis_words(text: str, shape: tuple[int, ...], where: str) -> list[str | None
     if len(words) != len(shape):
         raise ValueError(f"trace: axes name {len(words)} axes of {where} ({text!r}), but its shape is {shape}")
     return words
+
+
+def picked_names(static: dict[str, Any]) -> dict[str, Any]:
+    """What the arrays in static arguments are called as inputs: picked0, picked1, ..., or mask0 where they choose."""
+    arrays = [part for value in static.values() for part in arrays_in(value)]
+    return {f"{'mask' if array.dtype.kind == 'b' else 'picked'}{i}": array for i, array in enumerate(arrays)}
+
+
+def plain_arguments(static: dict[str, Any]) -> dict[str, Any]:
+    """Static arguments as data, an array in them as the input that it is: {picked0}."""
+    names = iter(picked_names(static))
+
+    def told(value: Any) -> Any:
+        return f"{{{next(names)}}}" if backend.is_array(value) else plain(value)
+
+    return {n: tuple(map(told, value)) if isinstance(value, tuple) else told(value) for n, value in static.items()}
 
 
 def plain(value: Any) -> Any:

@@ -68,7 +68,8 @@ def fill(template: str, names: dict[str, str], missing: set[str], static: dict[s
         key = match[1]
         if key in names:
             return names[key]
-        return static_text(key, static[key]) if key in static else key
+        text = static_text(key, static[key]) if key in static else key
+        return re.sub(r"\{(\w+)\}", lambda inner: names.get(inner[1], inner[1]), text)
 
     text = re.sub(r"\{(\w+)\}", put, template).replace("ᵀᵀ", "")
     return re.sub(r"\^\((−?[\d.]+) − 1\)", _lowered, text)

@@ -111,4 +111,16 @@ def _pattern(visible: np.ndarray) -> str:
         return f"causal and padding: k ≤ q{ends}, the same keys for every query"
     if queries == keys and (visible == causal.T).all():
         return "transposed: k ≥ q"
+    if queries == keys and _is_in_groups(visible, causal):
+        return f"causal in documents: k ≤ q{ends}, keys of the query's own document"
+    if queries == keys and _is_in_groups(visible, np.ones_like(causal)):
+        return "documents: keys of the query's own document"
     return ""
+
+
+def _is_in_groups(visible: np.ndarray, allowed: np.ndarray) -> bool:
+    """Whether positions fall into groups, as documents in one row do, and see what is allowed of their own group."""
+    if not visible.diagonal(axis1=1, axis2=2).all():
+        return False
+    first = (visible | visible.mT).argmax(-1)  # of each position's group
+    return bool((visible == ((first[:, :, None] == first[:, None, :]) & allowed)).all())

@@ -33,6 +33,8 @@ def kind_of(step: Step, record: Record, axes: Axes) -> tuple[str, str]:
         return "pairs", say("row by row, over {axes}", axes=axes.names(out)[over])
     if "q" in roles and "k" in roles:
         return ("pairs", say("on token pairs")) if out in axes.pairs else ("plain", say("for token pairs"))
+    if main.op == "get_item" and len(main.inputs) > 1:
+        return "plain", say("picked by index")
     word = main.op.removesuffix("_number")
     if main.arranges or main.op in ("get_item", "expand", "narrow"):
         if not step.tail:

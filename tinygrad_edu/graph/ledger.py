@@ -33,7 +33,7 @@ def _row(number: int, card: Card) -> tuple[str, ...]:
         card.contracts,
         card.keeps,
         card.words,
-        card.source,
+        card.source or card.data,
         ", ".join(f"{cell.name} {cell.shape}" for cell in card.cells),
         ", ".join(row.formula.partition(" = ")[0] for row in card.rows if row.kind == "branch"),
         ", ".join(card.reads),

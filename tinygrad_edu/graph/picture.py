@@ -43,9 +43,10 @@ class Card:
     reads.
 
     einsum: how a product pairs axes, as (text, tone) runs, tone "contract", "q", "k" or "". contracts, keeps: the same
-    in names of axes. source: where an attention's queries, keys and values come from. visible: what its
-    queries see. heads: what the rows and the
-    columns of the grid are called. shape: of the result; reads: what the gradient rules read of what was saved.
+    in names of axes. data: what it reads beside parameters and constants, by name; of scores the sources of queries and
+    keys. source: where an attention's queries, keys and values come from. visible: what its queries see. heads: what
+    the rows and the columns of the grid are called. shape: of the result; reads: what the gradient rules read of what
+    was saved.
     """
 
     id: str
@@ -59,6 +60,7 @@ class Card:
     einsum: list[tuple[str, str]] = field(default_factory=list)
     contracts: str = ""
     keeps: str = ""
+    data: str = ""
     source: str = ""
     visible: str = ""
     shape: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinygrad_edu.graph.axis_rules import ELEMENTWISE, REDUCTIONS, RULES
+from tinygrad_edu.graph.axis_rules import ELEMENTWISE, REDUCTIONS, RULES, is_array
 from tinygrad_edu.graph.record import Application, Record
 
 _KEPT = frozenset(("split", "narrow", "pad", "crop", "expand", "sum_to", "cat", "sort", "set_item"))
@@ -58,7 +58,7 @@ def _reshaped(shape: tuple[int, ...], made: tuple[int, ...]) -> dict[int, int]:
 
 def _picked(index: object, n: int) -> dict[int, int]:
     parts = list(index) if isinstance(index, tuple | list) else [index]
-    if any("array" in str(part) for part in parts):
+    if any(map(is_array, parts)):
         return {}
     named = sum(part is not None and part != "..." for part in parts)
     if "..." not in parts:

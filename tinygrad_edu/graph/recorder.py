@@ -17,7 +17,8 @@ from tinygrad_edu.graph.describe import (
     dtype_of,
     formula_of,
     names_of,
-    plain,
+    picked_names,
+    plain_arguments,
     reads_of,
     same_integers,
 )
@@ -104,6 +105,13 @@ class Recorder(Called):
         known = self.values.get(id(array))
         return known if known is not None else self.leaf(x, "tensor")
 
+    def copied(self, source: Any, array: Any) -> None:
+        """An index is the value that it was copied from."""
+        number = self.value(source)
+        if number is not None:
+            self.values[id(array)] = number
+            self.held.append(array)
+
     def _changed(self, x: Variable) -> int:
         """The Value that memory holds which was changed in place off the tape: what the op made that did it, if any."""
         last = self.reading.get(id(x.array))
@@ -165,8 +173,9 @@ class Recorder(Called):
         if not self.backward and all(id(y.array) in self.values for y in outputs):
             return  # an op that had nothing to do and gave its input back
         target = self.record.backward if self.backward else self.record.forward
-        read = tuple(self.value(x) for x in inputs)
-        for number, array in zip(read, arrays, strict=True):  # an operand that was brought to another dtype
+        picked = picked_names(static)
+        read = tuple(self.value(x) for x in (*inputs, *picked.values()))
+        for number, array in zip(read, arrays, strict=False):  # an operand that was brought to another dtype
             if number is not None and backend.is_array(array) and id(array) not in self.values:
                 self.values[id(array)] = number
                 self.held.append(array)
@@ -175,13 +184,13 @@ class Recorder(Called):
         application = Application(
             id=len(target),
             op=op.name,
-            arguments=arguments_of(kind, len(inputs)),
+            arguments=(*arguments_of(kind, len(inputs)), *picked),
             inputs=read,
             outputs=(),
-            static={name: plain(value) for name, value in static.items()},
+            static=plain_arguments(static),
             formula=formula_of(kind),
             fused=op.definition is not None,
-            arranges=(op.views or op.name in _COPIES) and sum(y.array.size for y in outputs) == size,
+            arranges=(op.views or op.name in _COPIES) and not picked and sum(y.array.size for y in outputs) == size,
             call=self._scope(),
             group=self.groups[-1] if self.groups else None,
         )
@@ -235,7 +244,7 @@ class Recorder(Called):
     def _cut(self, arrays: list[Any], outputs: Any, application: Application) -> None:
         """Note where the op made weights 0 that rows summing to 1 had."""
         made = self.record.values[application.outputs[0]]
-        for number, array in zip(application.inputs, arrays, strict=True):
+        for number, array in zip(application.inputs, arrays, strict=False):
             known = self.looks.get(number) if number is not None else None
             if made.shown is None and known is not None and known.what == "weights":
                 self._look(made.id, cut(array, outputs[0].array, known.axis))
@@ -264,8 +273,8 @@ class Recorder(Called):
             yield
             return
         parent = self.groups[-1] if self.groups else None
-        told = {name: plain(value) for name, value in static.items()}
-        self.record.groups.append(Group(len(self.record.groups), op.name, self._scope(), parent, told))
+        number = len(self.record.groups)
+        self.record.groups.append(Group(number, op.name, self._scope(), parent, plain_arguments(static)))
         self.groups.append(len(self.record.groups) - 1)
         try:
             yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tinygrad_edu.graph.axes import Axes
@@ -99,26 +100,49 @@ def source_of(step: Step, steps: Steps, axes: Axes, labels: dict[int, str]) -> s
         return say("from {name}, with weights that depend on no token", name=name)
     if values is None or scores is None:
         return ""
+    found = _sources((*_sides(scores, axes), values), steps, axes)
+    if len(found) != 3:
+        return ""
+    q, k, v = found
+    if q == k == v:
+        return say("Q, K, V share one source, {name}: self-attention", name=labels[q])
+    if k == v:
+        return say("Q from {q}, K and V from {k}: cross-attention", q=labels[q], k=labels[k])
+    return say("Q from {q}, K from {k}, V from {v}", q=labels[q], k=labels[k], v=labels[v])
+
+
+def sides_of(step: Step, steps: Steps, axes: Axes, labels: dict[int, str]) -> str:
+    """Where the queries and the keys of a step that scores pairs of tokens come from, such as "Q:x K:mem"."""
+    found = _sources(_sides(step, axes), steps, axes)
+    return f"Q:{labels[found[0]]} K:{labels[found[1]]}" if len(found) == 2 else ""
+
+
+def _sides(scores: Step, axes: Axes) -> list[int]:
+    """The queries and the keys that a step scores."""
     sides = sorted((use for use in scores.uses if use.op == scores.main.id), key=lambda use: use.at)[:2]
     if axes.queries.get(scores.main.id):
         sides.reverse()
-    three = (*(use.source for use in sides), values)
-    if len(three) != 3 or any(value not in origins.above for value in three):
-        return ""
-    one = origins.common(origins.common(three[0], three[1]), three[2])
+    return [use.source for use in sides]
+
+
+def _sources(values: Iterable[int], steps: Steps, axes: Axes) -> list[int]:
+    """The one value that all come from, once for each, or the starts of their streams; [] where some have none."""
+    if steps.origins is None:
+        steps.origins = origins_of(steps, axes)
+    origins, read = steps.origins, list(values)
+    if any(value not in origins.above for value in read):
+        return []
+    one: int | None = read[0]
+    for value in read[1:]:
+        one = origins.common(one, value)
     if one is not None:
         above = origins.above[one]
-        if one not in three and above is not None and _projected(one, steps, axes):  # one product for all three
+        if one not in read and above is not None and _projected(one, steps, axes):  # one product for all
             one = above
-        return say("Q, K, V share one source, {name}: self-attention", name=labels[one])
-    tops = [origins.top(value) for value in three]
+        return [one] * len(read)
+    tops = [origins.top(value) for value in read]
     roots = [_root(value, steps, axes, origins) for value in tops]
-    if roots[0] in roots[1:]:  # streams that were one before attention mixed it
-        roots = tops
-    q, k, v = (labels[root] for root in roots)
-    if roots[1] == roots[2]:
-        return say("Q from {q}, K and V from {k}: cross-attention", q=q, k=k)
-    return say("Q from {q}, K from {k}, V from {v}", q=q, k=k, v=v)
+    return tops if roots[0] in roots[1:] else roots  # streams that were one before attention mixed it
 
 
 def _projected(value: int, steps: Steps, axes: Axes) -> bool:

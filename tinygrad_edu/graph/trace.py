@@ -52,8 +52,9 @@ def trace(
         axes: names for the axes of inputs and parameters, such as {"x": "B T D", "blocks.*.up.weight": "F D"}, by the
             input's name or the parameter's path, `*` for any part of it, `_` for an axis without a name. They spread
             to every value. Where code takes a shape apart, as in `B, T, D = x.shape`, its names are known as well.
-        visibility: what attention is meant to see, for the ledger to check: "causal", "padding", "causal padding" or
-            "full", for all or by the path of a module, such as {"encoder.*": "padding", "decoder.*": "causal"}.
+        visibility: what attention is meant to see, for the ledger to check: "causal", "padding", "documents" (those of
+            a row that holds several), "causal padding", "causal documents" or "full", for all or by the path of a
+            module, such as {"encoder.*": "padding", "decoder.*": "causal"}. "causal" allows for documents, too.
         scaled: whether scores are meant to be divided by √d, for all or by the path of a module.
 
     A module says the same once and for all by attributes of these names: `axes` for its own parameters (and, of the
