@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 import numpy as np
 
 from tinygrad_edu import backend
+from tinygrad_edu.modes import thread
 from tinygrad_edu.ops import shape
 from tinygrad_edu.tape import Op, Variable, wrap
 
@@ -167,7 +168,10 @@ def index_of(key: Any, like: Variable) -> Any:
     def own(part: Any) -> Any:
         if not _is_array(part):
             return part
-        return backend.copy_beside(part.array if isinstance(part, Variable) else part, like.array)
+        copy = backend.copy_beside(part.array if isinstance(part, Variable) else part, like.array)
+        if thread.mode.trace is not None:
+            thread.mode.trace.copied(part, copy)
+        return copy
 
     parts = [plain(part) for part in (key if isinstance(key, tuple) else (key,))]
     if not isinstance(like.array, np.ndarray):
