@@ -29,7 +29,8 @@ def as_tensor(data: Any, dtype: Any = None, device: str | None = None) -> Tensor
 
 def from_numpy(array: np.ndarray) -> Tensor:
     """A Tensor on the memory of `array`, without a copy: whoever changes one changes the other, and backward cannot see
-    changes made through the array. `tensor(array)` copies.
+    changes made through the array. `tensor(array)` copies. An optimizer, from its first step on, keeps what it learns
+    in memory of its own.
 
     Raises TypeError for anything but an array of numbers.
     """
