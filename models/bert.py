@@ -1,10 +1,12 @@
 """BERT: an encoder whose every position reads all others, to fill in masked tokens and to tell sequences apart."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
 
 import tinygrad_edu as tg
-from models.language import LanguageModel, TokenModel, summed_loss
+from models.language import IGNORED, LanguageModel, TokenModel, summed_loss
 from models.layouts import BERT_CLASSIFIER, BERT_ENCODER, BERT_MASKED
 from models.pretrained import Pretrained
 from models.transformer import ACTIVATIONS, Block
@@ -47,6 +49,19 @@ class BERTConfig:
             raise ValueError(f"BERTConfig: padding is an id in [0, {self.vocab_size}) or -1, not {self.padding}")
         if self.activation not in ACTIVATIONS:
             raise ValueError(f"BERTConfig: activation is one of {', '.join(ACTIVATIONS)}, not {self.activation!r}")
+
+
+class Segmented(NamedTuple):
+    """A batch of sequences that are made of segments, padded at the end to the longest.
+
+    ids, labels [B, T], int64: what is read, and what stood there where that is asked for, else −100. segments [B, T],
+    int64: of which kind the stretch is that a token belongs to. mask [B, T], boolean: True at tokens, False at padding.
+    """
+
+    ids: np.ndarray
+    labels: np.ndarray
+    segments: np.ndarray
+    mask: np.ndarray
 
 
 class BERTEncoder(Pretrained, TokenModel):
@@ -169,6 +184,13 @@ class BERT(Pretrained, LanguageModel):
         self.encoder = BERTEncoder(config)
         self.head = MaskedHead(config, self.encoder.token.weight)
         draw(self.head)
+
+    def example(self, rows: int, length: int, drawn: np.random.Generator) -> Segmented:
+        """A batch for `loss` of random ids in two segments; in the first row the last position is padding."""
+        ids, labels = super().example(rows, length, drawn)
+        segments = np.repeat([np.arange(length) >= length // 2], rows, 0) % self.config.segments
+        mask = np.arange(length) < length - (np.arange(rows) == 0)[:, None]
+        return Segmented(ids, np.where(mask, labels, IGNORED), segments, mask)
 
     def forward(self, ids: Any, segments: Any = None, mask: Any = None) -> Tensor:
         x = self.encoder(ids, segments, mask)  # [B, T, D]

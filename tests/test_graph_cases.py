@@ -654,3 +654,48 @@ class TestPicked:
         rows = W[ids]
         loss = rows.sum()
         assert "rows = W[ids]" in headers(loss.graph())
+
+
+class TestLengths:
+    """What the code calls the lengths that it gives to a reshape names axes that nothing else names."""
+
+    class Head(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.c_attn, self.n_head = nn.Linear(12, 36), 3
+
+        def forward(self, x: Any) -> Any:
+            B, T, C = x.size()
+            q, k, v = self.c_attn(x).split(C, dim=2)
+            q, k, v = (part.view(B, T, self.n_head, C // self.n_head).transpose(1, 2) for part in (q, k, v))
+            att = F.softmax(q @ k.transpose(-2, -1) / 2, dim=-1)
+            return (att @ v).transpose(1, 2).contiguous().view(B, T, C)
+
+    def test_heads(self) -> None:
+        graph = trace(self.Head(), tg.randn(2, 5, 12))
+        assert "".join(text for text, _ in steps(graph)[1].einsum) == (
+            "B n_head q C/n_head, B n_head C/n_head k -> B n_head q k"
+        )
+        assert "FAIL" not in graph.ledger()
+
+    @pytest.mark.parametrize(
+        ("reshaped", "shape"),
+        [
+            (lambda x, H, d: x.view(2, H, d), "[2 H d] 2×3×4"),
+            (lambda x, H, d: x.reshape((2, H, -1)), "[2 H 4] 2×3×4"),
+            (lambda x, H, d: x.view(*x.shape[:1], H, d), "[2 H d] 2×3×4"),
+            (lambda x, H, d: x.view(H * 2, d), "[6 d] 6×4"),
+            (lambda x, H, d: x.reshape(2, H, d).reshape(2, d, H), "2×4×3"),  # which of the two is not told by the line
+            (lambda x, H, d: x.unsqueeze(0).flatten().view(2, H, d), "[2 H d] 2×3×4"),
+        ],
+    )
+    def test_forms(self, reshaped: Any, shape: str) -> None:
+        graph = trace(lambda x: reshaped(x, 3, 4).exp(), tg.randn(2, 12, requires_grad=True))
+        assert steps(graph)[-1].shape == shape
+
+    def test_names_that_are_there_stay(self) -> None:
+        def f(x: Any) -> Any:
+            wide, features = 3, 4
+            return x.view(2, wide, features).named("x", "B H d").exp()
+
+        assert steps(trace(f, tg.randn(2, 12, requires_grad=True)))[-1].shape == "[B H d] 2×3×4"

@@ -14,6 +14,7 @@ from tinygrad_edu import nn
 from tinygrad_edu.graph import Graph, trace
 from tinygrad_edu.graph.alignment import without_numbers
 from tinygrad_edu.nn import functional as F
+from tools.draw import graph_of
 
 B, T, D, H, V = 2, 5, 12, 3, 11
 
@@ -132,6 +133,30 @@ class TestBert:
         ids = {card.id for card in gone}
         assert any(wire.head in ids or wire.tail in ids for wire in picture.wires)
         assert diff.svg()
+
+
+class TestBuiltIn:
+    def test_a_bert_against_the_gpt(self) -> None:
+        """Padding instead of causal, a third embedding, biases, another head, and the rest equal."""
+        diff = graph_of("gpt").diff(graph_of("bert"))
+        found: dict[str, list[str]] = {}
+        for change in diff.changes:
+            found.setdefault(change.kind, []).append(change.node.card.header.partition(" = ")[2])
+        assert "removed" not in found
+        assert [text for text in found["added"] if text] == [
+            "embedding(segments)",
+            "add + segment",
+            "whether mask ≠ 0",
+            "not visible",
+            "x·W_denseᵀ + b_dense",
+            "gelu(dense)",
+            "layer_norm(activation)",
+        ]
+        assert any("mask: causal: k ≤ q → padding: the same keys" in change.text() for change in diff.changes)
+        others = [c.text() for c in diff.changes if c.kind == "changed" and not c.text().startswith("parameters: ")]
+        assert len(others) == 2
+        assert all("causal" in text and "padding" in text for text in others)
+        assert {"token + position", "q·kᵀ / √4", "weights·v", "gelu(up)", "x + down"} <= set(found["same"])
 
 
 class TestChanges:

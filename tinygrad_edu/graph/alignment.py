@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from tinygrad_edu.graph.picture import Card, Cluster, Picture
 
@@ -63,11 +63,14 @@ def aligned(before: list[Node], after: list[Node]) -> list[tuple[Node | None, No
 
     Nodes pair within a module: those of one op and axes along their longest common subsequence, and what is left
     between two such pairs where the op, or what it does with tokens, is the same. Modules pair by their path, and where
-    only the path differs, by what runs in them.
+    only the path differs, by what runs in them. What is left then pairs by op and axes wherever it stands.
     """
     pairs: list[tuple[Node, Node]] = []
     for olds, news in _modules(_by_module(before), _by_module(after)):
         pairs += _within(olds, news)
+    ids = {node.card.id for node, _ in pairs}, {node.card.id for _, node in pairs}
+    olds, news = ([node for node in side if node.card.id not in own] for side, own in zip((before, after), ids))
+    pairs += [(olds[i], news[j]) for i, j in _common([node.key for node in olds], [node.key for node in news])]
     partner = {new.card.id: old for old, new in pairs}
     taken = {old.card.id for old, _ in pairs}
     found: list[tuple[Node | None, Node | None]] = []
@@ -94,13 +97,19 @@ def _modules(before: dict[str, list[Node]], after: dict[str, list[Node]]) -> lis
     right = [path for path in after if path not in before]
     for path in left:
         keys = [node.key for node in before[path]]
-        for other in right:
+        for other in sorted(right, key=lambda other: -_ending(path, other)):
             same = len(_common(keys, [node.key for node in after[other]]))
             if same and 2 * same >= max(len(keys), len(after[other])):
                 found.append((before[path], after[other]))
                 right.remove(other)
                 break
     return found
+
+
+def _ending(path: str, other: str) -> int:
+    """How many names at their ends two paths share."""
+    pairs = zip(reversed(path.split(".")), reversed(other.split(".")))
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _within(before: list[Node], after: list[Node]) -> list[tuple[Node, Node]]:

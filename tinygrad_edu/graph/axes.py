@@ -101,6 +101,7 @@ def axes_of(record: Record) -> Axes:
         for at, (axis, name) in enumerate(zip(axes.of[number], names, strict=True)):
             if name is not None and (number, at) not in axes.roles:  # q and k are the names of a side, not of an axis
                 factors.call(axis, name)
+    _lengths(axes, record)
     _letters(axes, record)
     return axes
 
@@ -226,6 +227,21 @@ def _fixed(record: Record) -> set[int]:
         if all(i is None or i in found for i in application.inputs):
             found.update(application.outputs)
     return found
+
+
+def _lengths(axes: Axes, record: Record) -> None:
+    """Call axes as the code calls the lengths that it gives to a reshape, where nothing else names them."""
+    for application in record.forward:
+        if application.op == "reshape" and application.line is not None:
+            made = axes.of[application.outputs[0]]
+            fitting = {
+                (*names[:front], *(None,) * (len(made) - len(names)), *names[front:])
+                for names, front in application.line.lengths
+                if len(names) == len(made) or (front < len(names) < len(made))
+            }
+            for axis, name in zip(made, *fitting) if len(fitting) == 1 else ():
+                if name is not None:
+                    axes.factors.call(axis, name)
 
 
 def _letters(axes: Axes, record: Record) -> None:

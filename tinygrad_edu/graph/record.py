@@ -91,12 +91,14 @@ class Saved:
 
 @dataclass(slots=True)
 class Line:
-    """Where in the user's code something happened."""
+    """Where in the user's code something happened. lengths: what it calls those that it gives to a reshape, for each
+    such call the names and how many of them count from the front."""
 
     file: str
     number: int
     function: str
     text: str
+    lengths: list[Any] = field(default_factory=list)
 
 
 @dataclass(slots=True)

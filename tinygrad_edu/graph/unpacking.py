@@ -7,7 +7,9 @@ import linecache
 
 Unpacking = tuple[str, tuple[str | None, ...], int]  # variable, names, and how many of them count from the front
 
-_files: dict[tuple[str, int], dict[int, Unpacking]] = {}
+Lengths = tuple[tuple[str | None, ...], int]  # names, and how many of them count from the front
+
+_files: dict[tuple[str, int], tuple[dict[int, Unpacking], dict[int, list[Lengths]]]] = {}
 
 
 def unpackings(filename: str, module_globals: dict[str, object]) -> dict[int, Unpacking]:
@@ -15,20 +17,62 @@ def unpackings(filename: str, module_globals: dict[str, object]) -> dict[int, Un
 
     In `B, *rest, D = x.shape` the names behind the star count from the end.
     """
-    lines = linecache.getlines(filename, module_globals)
-    key = filename, hash(tuple(lines))
+    return _read(filename, module_globals)[0]
+
+
+def lengths(filename: str, module_globals: dict[str, object]) -> dict[int, list[Lengths]]:
+    """By line: what the code calls the lengths that it gives to `view` or `reshape` there.
+
+    In `x.view(B, T, self.heads, D // self.heads)` that is B, T, heads and D/heads; other expressions name nothing.
+    """
+    return _read(filename, module_globals)[1]
+
+
+def _read(filename: str, module_globals: dict[str, object]) -> tuple[dict[int, Unpacking], dict[int, list[Lengths]]]:
+    text = linecache.getlines(filename, module_globals)
+    key = filename, hash(tuple(text))
     if key not in _files:
         try:
-            tree = ast.parse("".join(lines))
+            tree = ast.parse("".join(text))
         except SyntaxError:
             tree = ast.Module([], [])
-        _files[key] = {}
+        apart, given = _files[key] = {}, {}
         for node in ast.walk(tree):
             if isinstance(node, ast.Assign) and len(node.targets) == 1:
                 found = _taken_apart(node.targets[0], node.value)
                 if found is not None:
-                    _files[key][node.lineno] = found
+                    apart[node.lineno] = found
+            elif isinstance(node, ast.Call) and _is_reshape(node):
+                for line in {node.lineno, node.func.end_lineno or node.lineno}:
+                    given.setdefault(line, []).append(_given(node.args))
     return _files[key]
+
+
+def _is_reshape(call: ast.Call) -> bool:
+    named = isinstance(call.func, ast.Attribute) and call.func.attr in ("view", "reshape")
+    return named and bool(call.args) and not call.keywords
+
+
+def _given(arguments: list[ast.expr]) -> Lengths:
+    if len(arguments) == 1 and isinstance(arguments[0], ast.Tuple | ast.List):
+        arguments = arguments[0].elts
+    stars = [i for i, argument in enumerate(arguments) if isinstance(argument, ast.Starred)]
+    if len(stars) > 1:
+        return (), 0
+    names = [_length(argument) for argument in arguments if not isinstance(argument, ast.Starred)]
+    return tuple(names), stars[0] if stars else len(names)
+
+
+def _length(expression: ast.expr) -> str | None:
+    """What an expression for a length is called."""
+    if isinstance(expression, ast.Name):
+        return expression.id if expression.id.strip("_") else None
+    if isinstance(expression, ast.Attribute):
+        return expression.attr
+    if isinstance(expression, ast.BinOp) and isinstance(expression.op, ast.FloorDiv):
+        left, right = _length(expression.left), _length(expression.right)
+        return f"{left}/{right}" if left and right and "/" not in left + right else None
+    return None
 
 
 def _taken_apart(target: ast.expr, value: ast.expr) -> Unpacking | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tinygrad_edu.backend import is_array
 from tinygrad_edu.graph.record import Line
-from tinygrad_edu.graph.unpacking import unpackings
+from tinygrad_edu.graph.unpacking import lengths, unpackings
 from tinygrad_edu.nn.module import Module
 from tinygrad_edu.tape import Variable, registry
 
@@ -43,7 +43,7 @@ class Watch:
         self.definitions = {op.definition.__code__ for op in registry.values() if op.definition is not None}
         self.met = {} if met is None else met
         self.depth = self.frames = 0
-        self.lines: dict[tuple[CodeType, int], Line] = {}
+        self.lines: dict[tuple[CodeType, int, bool], Line] = {}
         self.users: dict[str, bool] = {}
 
     def __enter__(self) -> Watch:
@@ -57,15 +57,18 @@ class Watch:
     def line(self) -> Line | None:
         """The line of user code that is running."""
         frame: FrameType | None = sys._getframe(2)
+        called = ""
         while frame is not None and not self._is_users(frame):
-            frame = frame.f_back
+            called, frame = frame.f_code.co_name, frame.f_back
         if frame is None:
             return None
-        key = frame.f_code, frame.f_lineno
+        reshapes = called in ("view", "reshape")
+        key = frame.f_code, frame.f_lineno, reshapes
         if key not in self.lines:
             name = frame.f_code.co_filename
             text = linecache.getline(name, frame.f_lineno, frame.f_globals).partition("  #")[0].strip()
-            self.lines[key] = Line(os.path.basename(name), frame.f_lineno, frame.f_code.co_name, text)
+            given = lengths(name, frame.f_globals).get(frame.f_lineno, []) if reshapes else []
+            self.lines[key] = Line(os.path.basename(name), frame.f_lineno, frame.f_code.co_name, text, given)
         return self.lines[key]
 
     def _is_users(self, frame: FrameType) -> bool:
