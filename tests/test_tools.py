@@ -1,10 +1,14 @@
 """The programs train and generate as a user runs them: what they write, what they refuse, how they stop and go on."""
 
 import dataclasses
+import io
 import json
+import math
 import os
+import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -14,11 +18,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 from safetensors.numpy import load_file
 
-from tinygrad_edu.training import Trainer, load_checkpoint, read_metrics, save_checkpoint
+from tinygrad_edu.training import Report, Trainer, load_checkpoint, read_metrics, save_checkpoint
 from tools import cli, generate, train
 from tools.lock import locked
+from tools.progress import Display
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = "The quick brown fox jumps over the lazy dog.\n" * 30
@@ -626,3 +632,115 @@ def test_ctrl_c_saves_and_says_how_to_go_on(text: Path, tmp_path: Path, number: 
     steps = str(state["step"] + 2)
     assert program("train", "bigram", "--resume", out, "--steps", steps, check=True).returncode == 0
     assert read_metrics(out / "metrics.jsonl")[-1].step == int(steps)
+
+
+# what a run shows and writes down
+
+
+def events(folder: Path) -> list[tuple[str, int, float]]:
+    """(name, step, value) of every scalar that TensorBoard would show: what a later file starts over is dropped."""
+    event_pb2 = pytest.importorskip("tensorboardX.proto.event_pb2")
+    found: list[tuple[str, int, float]] = []
+    for path in sorted((folder / "tensorboard").iterdir(), key=lambda path: (path.stat().st_mtime_ns, path.name)):
+        content, at = path.read_bytes(), 0
+        while at < len(content):
+            (size,) = struct.unpack("<Q", content[at : at + 8])
+            event = event_pb2.Event.FromString(content[at + 12 : at + 12 + size])
+            at += size + 16  # a length and a check before, a check behind
+            if event.session_log.status == 1:  # a start
+                found = [entry for entry in found if entry[1] < event.step]
+            found += [(value.tag, event.step, value.simple_value) for value in event.summary.value]
+    return found
+
+
+def test_tensorboard_gets_what_metrics_hold_also_after_a_stop(text: Path, tmp_path: Path) -> None:
+    pytest.importorskip("tensorboardX")
+    out = tmp_path / "run"
+    options = ["--data", text, "--log-every", 1, "--eval-every", 2, "--tensorboard"]
+    assert here(train, "bigram", "--preset", "tiny", *options, "--steps", 3, "--out", out) == 0
+    assert here(train, "bigram", "--resume", out, "--steps", 5) == 0  # goes on writing them, asked once
+    found = events(out)
+    metrics = read_metrics(out / "metrics.jsonl")
+    names = {"loss/train": "train_loss", "loss/validation": "val_loss", "loss/smoothed": "smoothed_loss", "lr": "lr"}
+    for name, field in names.items():
+        expected = {m.step: getattr(m, field) for m in metrics if getattr(m, field) is not None}
+        assert {step: value for tag, step, value in found if tag == name} == pytest.approx(expected)
+        assert [tag for tag, _, _ in found].count(name) == len(expected)
+    assert here(train, "bigram", "--preset", "tiny", "--data", text, "--steps", 2, "--out", out, "--overwrite") == 0
+    assert not (out / "tensorboard").exists()
+
+
+def test_tensorboard_without_its_library_is_refused_before_anything_is_written(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attempt: Callable[..., None]
+) -> None:
+    monkeypatch.setitem(sys.modules, "tensorboardX", None)
+    arguments = ["bigram", "--data", str(text), "--out", str(tmp_path / "run"), "--steps", "1"]
+    attempt(train, [*arguments, "--tensorboard"], "pip install 'tinygrad-edu[tensorboard]'", process=False)
+    assert not (tmp_path / "run").exists()
+    assert here(train, *arguments) == 0
+
+
+def test_tensorboard_is_imported_only_when_it_is_asked_for(text: Path, tmp_path: Path) -> None:
+    arguments = ["bigram", "--data", str(text), "--out", str(tmp_path / "run"), "--steps", "1"]
+    code = f"import sys; from tools import train; train.main({arguments}); print('tensorboardX' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True, text=True)
+    assert found.stdout.splitlines()[-1] == "False"
+
+
+def test_the_display_and_the_plot_show_the_smoothed_loss_and_the_speed(
+    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    assert here(train, "gpt", "--data", text, "--out", out, *SMALL, "--log-every", 1) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("step ")]
+    metrics = read_metrics(out / "metrics.jsonl")
+    for line, entry in zip(lines, metrics, strict=True):
+        assert f"loss {entry.train_loss:.3f}  smoothed {entry.smoothed_loss:.3f}" in line
+        assert re.search(r"  [\d,]+ tokens/s  [\d.]+ [kMGT]?FLOP/s  \d+:\d\d left$", line)
+    assert "training, smoothed" in (out / "loss.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("width", [80, 150])
+def test_a_terminal_sees_a_bar(width: int) -> None:
+    screen = io.StringIO()
+    display = Display(0, 10, Console(file=screen, force_terminal=True, width=width))
+    with display:
+        display.show(Report(3, 2.5, 1.0, 96, 0.001, 2.75, 10**9, None, False))
+        display.bar.refresh()
+    shown = re.sub(r"\x1b\[[^a-zA-Z]*[a-zA-Z]", "", screen.getvalue())
+    assert "━" in shown
+    assert "3/10" in shown
+    assert "smoothed loss 2.750" in shown
+    assert "left" in shown
+    assert "96,000 tokens/s  1.0 TFLOP/s" in shown
+
+
+def test_divergence_names_the_op_its_module_and_its_line(copied: Path) -> None:
+    found = program("train", "gpt", "--resume", copied, "--steps", 50, "--lr", "1e30", "--min-lr", "1e30")
+    assert found.returncode == 1
+    assert re.search(r"first .*models/\w+\.py\", line \d+, in module GPT", found.stderr), found.stderr
+
+
+# best, and what a model can be started from
+
+
+def test_a_best_one_is_kept_on_after_a_stop_and_never_holds_what_is_no_number(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    losses = iter([math.nan, 2.0, math.nan, 1.5, math.inf, 1.75])
+    monkeypatch.setattr(Trainer, "measure", lambda _: next(losses))
+    out = tmp_path / "run"
+    options = ["--data", text, "--eval-every", 1, "--keep-best", "--out", out]
+    assert here(train, "bigram", *options, "--steps", 1) == 0
+    assert not (out / "best").exists()
+    said = capsys.readouterr().out
+    assert "validation nan" in said
+    assert "no validation loss was finite" in said
+    for steps, best in ((2, 2), (3, 2), (4, 4), (6, 4)):
+        assert here(train, "bigram", "--resume", out, "--steps", steps) == 0
+        kept, state = load_checkpoint(out / "best").weights, load_checkpoint(out, resume=True).state
+        assert state is not None
+        assert state["best"]["step"] == best
+        if steps == best:
+            at_best = kept
+        assert all(np.array_equal(kept[name], at_best[name]) for name in kept)

@@ -20,29 +20,30 @@ _PLAIN_LINES = 20  # about so many in a whole run
 class Display:
     """A context in which `show(report)` keeps the reader informed about steps `done` to `total`.
 
-    On a terminal: a bar with the loss of the step and its moving average, tokens and operations a second, and the time
-    left. Elsewhere: a line at every measurement and every twentieth of the run, with the same facts.
+    On a terminal: a bar with the moving average of the loss, tokens and operations a second, and the time left.
+    Elsewhere: a line at every measurement and every twentieth of the run, with the same facts and the loss of the step.
+    console: where to; stdout unless given.
     """
 
-    def __init__(self, done: int, total: int) -> None:
+    def __init__(self, done: int, total: int, console: Console | None = None) -> None:
         self.first, self.total = done, total
         self.every = max(1, (total - done) // _PLAIN_LINES)
-        self.live = sys.stdout.isatty()
+        self.live = sys.stdout.isatty() if console is None else console.is_terminal
         self.recent: deque[tuple[int, int | None, float]] = deque(maxlen=50)  # tokens, operations, seconds of a step
         self.started = time.perf_counter()
-        self.console = Console()
+        self.console = console or Console()
         self.bar = Progress(
-            TextColumn("step"),
             MofNCompleteColumn(),
-            BarColumn(),
-            TextColumn("loss {task.fields[loss]:.3f}, smoothed {task.fields[smoothed]:.3f}"),
+            BarColumn(bar_width=None),
+            TextColumn("smoothed loss {task.fields[loss]:.3f}"),
             TextColumn("{task.fields[speed]}"),
             TimeRemainingColumn(),
             TextColumn("left"),
             console=self.console,
             disable=not self.live,
+            expand=True,
         )
-        self.task = self.bar.add_task("", total=total, completed=done, loss=math.nan, smoothed=math.nan, speed="")
+        self.task = self.bar.add_task("", total=total, completed=done, loss=math.nan, speed="")
 
     def __enter__(self) -> "Display":
         self.bar.start()
@@ -58,9 +59,7 @@ class Display:
         self.recent.append((report.tokens, report.flops, report.seconds))
         measured = report.metrics is not None and report.metrics.val_loss is not None
         if self.live:
-            self.bar.update(
-                self.task, completed=report.step, loss=report.loss, smoothed=report.smoothed, speed=self._speed()
-            )
+            self.bar.update(self.task, completed=report.step, loss=report.smoothed, speed=self._speed())
             if measured:
                 self.note(self._line(report))
         elif measured or report.step % self.every == 0:

@@ -46,8 +46,9 @@ class Record:
         self._metrics = MetricsFile(folder / METRICS, step)
         self._events = None
         if tensorboard:
-            purged = step + 1 if step else None
-            self._events = _library().SummaryWriter(str(folder / EVENTS), purge_step=purged)
+            after = step + 1 if step else None
+            suffix = f".{step:09}"  # two files of one second would otherwise be one
+            self._events = _library().SummaryWriter(str(folder / EVENTS), purge_step=after, filename_suffix=suffix)
 
     def __enter__(self) -> "Record":
         return self
