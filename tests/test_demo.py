@@ -1,6 +1,7 @@
 """The demo's page: whole, offline, true to its runs; and its answers to a user's mistakes."""
 
 import dataclasses
+import json
 import math
 import re
 import xml.etree.ElementTree as ET
@@ -11,7 +12,7 @@ from urllib.parse import urlparse
 import pytest
 
 from tinygrad_edu.training import Metrics, TrainConfig
-from tools import demo, draw
+from tools import demo, draw, train
 from tools.cli import run
 from tools.page import Result, chart, page
 
@@ -92,6 +93,17 @@ def test_a_graph_that_could_not_be_laid_out_is_said_to_be_missing() -> None:
     assert "gpt.dot" in page([dataclasses.replace(RESULT, graph=b"")], 5.0, "cpu", "runs/demo")
 
 
+def test_the_chart_has_a_line_for_the_smoothed_loss() -> None:
+    smoothed = [dataclasses.replace(m, smoothed_loss=3.0) for m in RESULT.metrics]
+    lines = ET.fromstring(chart([dataclasses.replace(RESULT, metrics=smoothed)])).findall("polyline")
+    assert [len((line.get("points") or "").split()) for line in lines] == [2, 3]
+
+
+def test_the_demo_trains_the_preset_that_its_page_speaks_of() -> None:
+    assert "nano-modern" in train.PRESETS["gpt"]
+    assert "<code>nano-modern</code>" in page([RESULT], 5.0, "cpu", "runs/demo")
+
+
 def test_the_chart_is_well_formed_and_skips_losses_that_are_not_numbers() -> None:
     assert "nan" not in chart([RESULT])
     assert len(ET.fromstring(chart([RESULT])).findall("polyline")) == 1
@@ -107,6 +119,9 @@ def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for address in reader.addresses:
         assert address.startswith("data:image/svg+xml;") or (tmp_path / address).is_file()
     assert "samples.txt" in {path.name for path in tmp_path.iterdir()}
+    assert {"bigram.html", "gpt.html"} <= set(reader.addresses)
+    state = json.loads((tmp_path / "gpt" / "state.json").read_text(encoding="utf-8"))
+    assert state["training"]["optimizer"] == "muon"
     assert (tmp_path / "gpt" / "loss.svg").is_file()
 
 

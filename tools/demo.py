@@ -33,8 +33,8 @@ class DemoOptions:
     device: str = "cpu"
     """Where to compute: cpu, cuda or cuda:1."""
 
-    steps: int = 1000
-    """Steps of the GPT's training, and of the bigram's up to a thousand of them."""
+    steps: int = 600
+    """Steps of the GPT's training, and up to a thousand of the bigram's."""
 
     seed: int = 0
     """Start of all random numbers."""
@@ -51,10 +51,11 @@ def main(arguments: list[str]) -> int:
         parser.add_options(DemoOptions(), "demo")
         options = DemoOptions(**vars(parser.parse(arguments).demo))
     start, folder = time.perf_counter(), Path(options.out)
+    measured = ["--steps", str(options.steps), "--eval-every", str(max(1, options.steps // 5))]
     try:
         results = [
             show("bigram", "bigram", "the last character", options, "--steps", str(min(options.steps, 1000))),
-            show("gpt", "GPT", "the last 64 characters", options, "--preset", "demo", "--steps", str(options.steps)),
+            show("gpt", "GPT", "the last 64 characters", options, "--preset", "nano-modern", *measured),
         ]
     except Stopped as stopped:
         return int(stopped.args[0])
@@ -62,10 +63,11 @@ def main(arguments: list[str]) -> int:
     with users_mistakes():
         write_atomically(folder / "samples.txt", "\n".join(map(_samples, results)))
         write_atomically(folder / "index.html", page(results, seconds, options.device, options.out))
-    print(f"All of it took {seconds:.0f} s and is in {folder}: samples.txt, bigram.svg and gpt.svg (graphs), and in")
     print(
-        "bigram/ and gpt/ what training wrote, with the losses in loss.svg. A page shows it all, open it in a browser:"
+        f"All of it took {seconds:.0f} s and is in {folder}: samples.txt; the graphs as bigram.svg and gpt.svg, and as"
     )
+    print("bigram.html and gpt.html to go through step by step; in bigram/ and gpt/ what training wrote, the losses as")
+    print("loss.svg. A page shows it all, open it in a browser:")
     print((folder / "index.html").resolve().as_uri())
     return 0
 
@@ -88,6 +90,7 @@ def show(key: str, title: str, reads: str, options: DemoOptions, *training: str)
     print(f"\n--- {title} after training ---\n{after}\n", flush=True)
     try:
         graph = draw_model(key, folder / f"{key}.svg")
+        draw_model(key, folder / f"{key}.html")
     except LayoutError as error:
         print(f"no picture of the {title}: {error}", file=sys.stderr)
         graph = b""

@@ -72,6 +72,9 @@ def page(results: Sequence[Result], seconds: float, device: str, folder: str) ->
                 *(_sample(r.key, f"The {r.title}", f"reads {r.reads}", r.after, r.prompt) for r in results),
             ]
         ),
+        name=escape(best.title),
+        parameters=f"{best.parameters:,}",
+        seen=f"{best.metrics[-1].tokens:,}",
         batch_size=f"{best.training.batch_size}",
         block_size=f"{best.training.block_size}",
         chart=chart(results),
@@ -123,7 +126,8 @@ def _figure(result: Result) -> str:
     data = base64.b64encode(result.graph).decode()
     return (
         f"<figure><figcaption><h3>{name}</h3>"
-        f'<a class="soft" href="{result.key}.svg">by itself, where pointing at a card picks out its wires</a>'
+        f'<a href="{result.key}.html">go through it step by step</a>'
+        f'<a class="soft" href="{result.key}.svg">the picture by itself</a>'
         f'<label><input type="checkbox"> full size</label></figcaption>'
         f'<div class="pane"><img alt="Forward and backward graph of a small {name}" '
         f'src="data:image/svg+xml;base64,{data}"></div></figure>'
@@ -142,7 +146,8 @@ def _commands(result: Result, folder: str) -> str:
 
 
 def chart(results: Sequence[Result]) -> str:
-    """Losses over steps as inline SVG, in the colours of the page: a line for training, points for validation."""
+    """Losses over steps as inline SVG, in the colours of the page: a thin line for training, a thick one for its moving
+    average, points for validation."""
     width, height, left, right, top, bottom = 1000, 400, 46, 120, 16, 46
     last = max(m.step for r in results for m in r.metrics)
     losses = [loss for r in results for m in r.metrics for loss in (m.train_loss, m.val_loss) if loss is not None]
@@ -171,10 +176,16 @@ def chart(results: Sequence[Result]) -> str:
         f'<text x="{width - right + 10}" y="{y(guess) + 4}">guessing</text>',
     ]
     for r in results:
-        line = " ".join(f"{x(m.step)},{y(m.train_loss)}" for m in r.metrics if math.isfinite(m.train_loss))
-        parts.append(
-            f'<polyline points="{line}" fill="none" stroke="var(--{r.key})" stroke-opacity=".55" stroke-width="1.8"/>'
-        )
+        lines = [
+            ([(m.step, m.train_loss) for m in r.metrics if math.isfinite(m.train_loss)], 0.45, 1.2),
+            ([(m.step, m.smoothed_loss) for m in r.metrics if m.smoothed_loss is not None], 1.0, 2.4),
+        ]
+        parts += [
+            f'<polyline points="{" ".join(f"{x(step)},{y(loss)}" for step, loss in line)}" fill="none" '
+            f'stroke="var(--{r.key})" stroke-opacity="{opacity}" stroke-width="{thickness}"/>'
+            for line, opacity, thickness in lines
+            if line
+        ]
         parts += [
             f'<circle cx="{x(m.step)}" cy="{y(m.val_loss)}" r="5" fill="var(--{r.key})"/>'
             for m in r.metrics
