@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 import tinygrad_edu as tg
+from models.initial import check_shape, draw_weights
 from models.language import IGNORED, LanguageModel, TokenModel, summed_loss
 from models.layouts import BERT_CLASSIFIER, BERT_ENCODER, BERT_MASKED
 from models.pretrained import Pretrained
@@ -32,19 +33,9 @@ class BERTConfig:
     classes: int = 2  # C, what BERTClassifier tells apart; BERT itself has no use for it
 
     def __post_init__(self) -> None:
-        for name in ("vocab_size", "block_size", "layers", "heads", "width", "segments", "classes"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"BERTConfig: {name} must be at least 1, not {getattr(self, name)}")
-        if self.width % self.heads:
-            raise ValueError(
-                f"BERTConfig: width {self.width} is not a multiple of heads {self.heads}, so the heads cannot share it "
-                f"evenly; take width {self.width // self.heads * self.heads or self.heads} or other heads"
-            )
-        if not 0 <= self.dropout < 1 or self.hidden < 0 or self.eps < 0:
-            raise ValueError(
-                f"BERTConfig: dropout must lie in [0, 1), hidden and eps be 0 or more, not {self.dropout}, "
-                f"{self.hidden} and {self.eps}"
-            )
+        check_shape(self, "segments", "classes")
+        if self.hidden < 0 or self.eps < 0:
+            raise ValueError(f"BERTConfig: hidden and eps must be 0 or more, not {self.hidden} and {self.eps}")
         if not -1 <= self.padding < self.vocab_size:
             raise ValueError(f"BERTConfig: padding is an id in [0, {self.vocab_size}) or -1, not {self.padding}")
         if self.activation not in ACTIVATIONS:
@@ -95,7 +86,7 @@ class BERTEncoder(Pretrained, TokenModel):
             Block(c.width, c.heads, c.dropout, norm_first=False, **options) for _ in range(c.layers)
         )
         self.pooler = nn.Linear(c.width, c.width) if c.pooler else None
-        draw(self)
+        draw_weights(self)
 
     def forward(self, ids: Any, segments: Any = None, mask: Any = None) -> Tensor:
         ids, c = self.ids(ids), self.config  # [B, T]
@@ -183,7 +174,7 @@ class BERT(Pretrained, LanguageModel):
         self.config = config
         self.encoder = BERTEncoder(config)
         self.head = MaskedHead(config, self.encoder.token.weight)
-        draw(self.head)
+        draw_weights(self.head)
 
     def example(self, rows: int, length: int, drawn: np.random.Generator) -> Segmented:
         """A batch for `loss` of random ids in two segments; in the first row the last position is padding."""
@@ -221,7 +212,7 @@ class BERTClassifier(Pretrained, TokenModel):
         self.encoder.pooler = nn.Linear(config.width, config.width)
         self.dropout = nn.Dropout(config.dropout)
         self.classifier = nn.Linear(config.width, config.classes)
-        draw(self)
+        draw_weights(self)
 
     def forward(self, ids: Any, segments: Any = None, mask: Any = None) -> Tensor:
         x = self.encoder(ids, segments, mask)  # [B, T, D]
@@ -235,12 +226,3 @@ class BERTClassifier(Pretrained, TokenModel):
     def once(self) -> list[nn.Module]:
         """The pooler and the classifier."""
         return [*self.encoder.once(), self.classifier]
-
-
-def draw(model: nn.Module) -> None:
-    """Draw the weights as BERT did: normal, standard deviation 0.02, biases 0, norms 1."""
-    for name, p in model.named_parameters():
-        if p.ndim == 2:
-            nn.init.normal_(p, std=0.02)
-        elif name.endswith("bias"):
-            nn.init.zeros_(p)

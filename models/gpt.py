@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import tinygrad_edu as tg
+from models.initial import check_shape, draw_weights
 from models.language import LanguageModel
 from models.layouts import GPT2
 from models.positions import rotation, sinusoidal
@@ -45,16 +46,7 @@ class GPTConfig:
     zero_init: bool = False  # what adds to the stream, and an untied head, start at 0: the first steps go further
 
     def __post_init__(self) -> None:
-        for name in ("vocab_size", "block_size", "layers", "heads", "width"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"GPTConfig: {name} must be at least 1, not {getattr(self, name)}")
-        if self.width % self.heads:
-            raise ValueError(
-                f"GPTConfig: width {self.width} is not a multiple of heads {self.heads}, so the heads cannot share it "
-                f"evenly; take width {self.width // self.heads * self.heads or self.heads} or other heads"
-            )
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"GPTConfig: dropout must lie in [0, 1), not {self.dropout}")
+        check_shape(self)
         for name, known in (("activation", ACTIVATIONS), ("norm", NORMS), ("positions", POSITIONS)):
             if getattr(self, name) not in known:
                 raise ValueError(f"GPTConfig: {name} is one of {', '.join(known)}, not {getattr(self, name)!r}")
@@ -126,21 +118,8 @@ class GPT(Pretrained, LanguageModel):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weights as GPT-2 did: normal, standard deviation 0.02, biases 0.
-
-        What is added to the stream, twice a layer, is drawn smaller by √(2·layers), so that the stream's spread at the
-        end does not grow with the number of layers; with zero_init it is 0, and so is an untied head.
-        """
-        spread = 0.0 if self.config.zero_init else 0.02
-        for name, p in self.named_parameters():
-            if name.endswith(("output.weight", "down.weight")):
-                nn.init.normal_(p, std=spread / math.sqrt(2 * self.config.layers))
-            elif name == "head.weight":
-                nn.init.normal_(p, std=spread)
-            elif p.ndim == 2:
-                nn.init.normal_(p, std=0.02)
-            elif name.endswith("bias"):
-                nn.init.zeros_(p)
+        """Draw the weights as GPT-2 did; with zero_init what is added to the stream, and an untied head, are 0."""
+        draw_weights(self, lambda name: 2 * self.config.layers, last=0.0 if self.config.zero_init else 0.02)
 
     def new_cache(self) -> Cache:
         """An empty cache for `block_size` positions."""

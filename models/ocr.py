@@ -1,12 +1,12 @@
 """Image to text: a GPT that has an image in front of what it reads, cut into patches that take the place of tokens."""
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 import tinygrad_edu as tg
+from models.initial import check_shape, draw_weights
 from models.language import LanguageModel
 from models.transformer import Block
 from tinygrad_edu import Tensor, nn
@@ -30,18 +30,9 @@ class OCRConfig:
     bias: bool = False  # whether Linear and LayerNorm add one: costs time and hardly changes the loss
 
     def __post_init__(self) -> None:
-        for name in ("vocab_size", "block_size", "height", "length", "patch", "layers", "heads", "width"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"OCRConfig: {name} must be at least 1, not {getattr(self, name)}")
-        if self.width % self.heads:
-            raise ValueError(
-                f"OCRConfig: width {self.width} is not a multiple of heads {self.heads}, so the heads cannot share it "
-                f"evenly; take width {self.width // self.heads * self.heads or self.heads} or other heads"
-            )
+        check_shape(self, "height", "length", "patch")
         if self.length % self.patch:
             raise ValueError(f"OCRConfig: length {self.length} is not a multiple of patch {self.patch}")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"OCRConfig: dropout must lie in [0, 1), not {self.dropout}")
 
     @property
     def patches(self) -> int:
@@ -92,17 +83,7 @@ class OCR(LanguageModel):
         self.norm = nn.LayerNorm(c.width, bias=c.bias)
         self.head = nn.Linear(c.width, c.vocab_size, bias=False)
         self.head.weight = self.token.weight
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw the weights as GPT does, those of the patches so that they come out as large as tokens do."""
-        for name, p in self.named_parameters():
-            if name.endswith(("output.weight", "down.weight")):
-                nn.init.normal_(p, std=0.02 / math.sqrt(2 * self.config.layers))
-            elif p.ndim == 2:
-                nn.init.normal_(p, std=0.02)
-            elif name.endswith("bias"):
-                nn.init.zeros_(p)
+        draw_weights(self, lambda name: 2 * c.layers)
 
     def example(self, rows: int, length: int, drawn: np.random.Generator) -> Rendered:
         """A batch for `loss` of random ids and images."""

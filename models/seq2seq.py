@@ -1,12 +1,12 @@
 """Encoder-decoder: one Transformer reads a sequence, another writes an answer and reads the first one's features."""
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 import tinygrad_edu as tg
+from models.initial import check_shape, draw_weights
 from models.language import LanguageModel
 from models.transformer import Block
 from tinygrad_edu import Tensor, nn
@@ -27,16 +27,7 @@ class Seq2SeqConfig:
     bias: bool = False  # whether Linear and LayerNorm add one: costs time and hardly changes the loss
 
     def __post_init__(self) -> None:
-        for name in ("vocab_size", "block_size", "layers", "heads", "width"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"Seq2SeqConfig: {name} must be at least 1, not {getattr(self, name)}")
-        if self.width % self.heads:
-            raise ValueError(
-                f"Seq2SeqConfig: width {self.width} is not a multiple of heads {self.heads}, so the heads cannot share "
-                f"it evenly; take width {self.width // self.heads * self.heads or self.heads} or other heads"
-            )
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"Seq2SeqConfig: dropout must lie in [0, 1), not {self.dropout}")
+        check_shape(self)
 
 
 class Seq2Seq(LanguageModel):
@@ -86,17 +77,7 @@ class Seq2Seq(LanguageModel):
         self.norm = nn.LayerNorm(c.width, bias=c.bias)
         self.head = nn.Linear(c.width, c.vocab_size, bias=False)
         self.head.weight = self.token.weight
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw the weights as GPT does: what is added to a stream smaller by the root of how often that happens."""
-        for name, p in self.named_parameters():
-            if name.endswith(("output.weight", "down.weight")):
-                nn.init.normal_(p, std=0.02 / math.sqrt((3 if "decoder" in name else 2) * self.config.layers))
-            elif p.ndim == 2:
-                nn.init.normal_(p, std=0.02)
-            elif name.endswith("bias"):
-                nn.init.zeros_(p)
+        draw_weights(self, lambda name: (3 if name.startswith("decoder") else 2) * c.layers)
 
     def forward(self, ids: Any, source: Any, mask: Any = None) -> Tensor:
         memory, visible = self.encode(source, mask)  # [B, S, D], [B, 1, 1, S] or None
