@@ -744,3 +744,52 @@ def test_a_best_one_is_kept_on_after_a_stop_and_never_holds_what_is_no_number(
         if steps == best:
             at_best = kept
         assert all(np.array_equal(kept[name], at_best[name]) for name in kept)
+
+
+def test_a_new_run_starts_from_the_weights_of_another(
+    copied: Path, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = load_checkpoint(copied)
+    save_checkpoint(copied, model="gpt", config=found.config, tokenizer=found.tokenizer, weights=found.weights)
+    began: list[dict[str, np.ndarray]] = []
+    advance = Trainer.advance
+
+    def noting(trainer: Trainer) -> Report:
+        began.append({name: weight.copy() for name, weight in trainer.weights().items()})
+        assert trainer.step == len(began) - 1
+        return advance(trainer)
+
+    monkeypatch.setattr(Trainer, "advance", noting)
+    (tmp_path / "other.txt").write_text(TEXT[::-1], encoding="utf-8", newline="")
+    out = tmp_path / "new"
+    options = ["--init-from", copied, "--data", tmp_path / "other.txt", "--preset", "tiny", "--steps", 2]
+    assert here(train, "gpt", *options, "--out", out) == 0
+    assert began[0].keys() == found.weights.keys()
+    assert all(np.array_equal(began[0][name], found.weights[name]) for name in found.weights)
+    new = load_checkpoint(out, resume=True)
+    assert new.config == found.config
+    assert new.state is not None
+    assert new.state["step"] == 2
+    assert {*new.state["optimizer_steps"].values()} == {2}
+    assert here(train, "gpt", "--resume", out, "--steps", 3) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--width", "32"], "width cannot change with --init-from"),
+        (["--block-size", "16"], "block_size cannot change with --init-from"),
+        (["--tokenizer", "byte"], "tokenizer cannot change with --init-from"),
+        (["--resume", "{copied}"], "give one of them"),
+        (["--data", "{copied}/config.json"], "vocabulary knows"),
+    ],
+)
+def test_what_the_weights_of_another_run_do_not_allow(
+    options: list[str], message: str, copied: Path, attempt: Callable[..., None]
+) -> None:
+    options = [option.format(copied=copied) for option in options]
+    attempt(train, ["gpt", "--init-from", str(copied), *options], message, process=False)
+
+
+def test_a_new_run_from_weights_of_another_kind(copied: Path, attempt: Callable[..., None]) -> None:
+    attempt(train, ["bigram", "--init-from", str(copied)], "anew without --init-from", process=False)

@@ -38,6 +38,7 @@ from tools.record import METRICS, Record, check_tensorboard, remove_record
 
 _BEST = "best"
 # training options that a resumed run keeps
+_MADE = ("tokenizer", "vocab_size")  # options that the weights of another run are made for
 _FIXED = ("seed", "optimizer", "tokenizer", "vocab_size", "documents", "answer_only")
 _HIDDEN = ("vocab_size", "block_size")  # of a model's Config: the text decides the one, a training option the other
 
@@ -55,6 +56,10 @@ class RunOptions:
     resume: str = ""
     """Folder of a stopped run to go on with, just as if it had not stopped; its options are the defaults."""
 
+    init_from: str = ""
+    """Folder of a run, or of weights alone, to start a new run from: with its model and tokenizer, at step 0, with a
+    fresh optimizer."""
+
     device: str = "cpu"
     """Where to compute: cpu, cuda or cuda:1."""
 
@@ -70,7 +75,7 @@ class Plan:
     run: RunOptions
     training: TrainConfig
     model: dict[str, Any]  # options of the model's Config, without the hidden ones
-    checkpoint: Checkpoint | None
+    checkpoint: Checkpoint | None  # of --resume or --init-from
 
 
 def understand(arguments: list[str]) -> Plan:
@@ -91,26 +96,43 @@ def understand(arguments: list[str]) -> Plan:
     if preset not in presets:
         raise UserError(unknown(f"preset of {name}", preset, presets))
     checkpoint, defaults = None, presets[preset]
-    if options.resume:
-        checkpoint = load_checkpoint(options.resume, resume=True)
+    if options.resume and options.init_from:
+        raise UserError("--resume goes on with a run, --init-from starts a new one; give one of them")
+    if given := options.resume or options.init_from:
+        checkpoint = load_checkpoint(given, resume=bool(options.resume))
         if checkpoint.model != name:
             raise UserError(
-                f"{options.resume} holds a {checkpoint.model!r}, not a {name!r}; name the model that it holds, or "
-                f"train a {name} anew without --resume"
+                f"{given} holds a {checkpoint.model!r}, not a {name!r}; name the model that it holds, or train a "
+                f"{name} anew without {'--resume' if options.resume else '--init-from'}"
             )
-        shape = {field: value for field, value in checkpoint.config.items() if field not in _HIDDEN}
-        defaults = {**shape, **(checkpoint.state or {}).get("training", {})}
+        defaults = _defaults(checkpoint, defaults)
     found = _parser(name, defaults).parse(rest)
     plan = Plan(name, RunOptions(**vars(found.run)), TrainConfig(**vars(found.training)), vars(found.model), checkpoint)
     if checkpoint is not None:
-        now = {**plan.model, "block_size": plan.training.block_size}
-        now |= {name: getattr(plan.training, name) for name in _FIXED}
-        changed = [field for field, value in now.items() if value != defaults.get(field, value)]
-        if options.preset:
-            changed.append("preset")
-        if changed:
-            raise UserError(f"{changed[0]} cannot change when a run is resumed; train anew with another --out")
+        _check_unchanged(plan, {**dataclasses.asdict(TrainConfig()), **defaults})
     return plan
+
+
+def _defaults(checkpoint: Checkpoint, preset: dict[str, Any]) -> dict[str, Any]:
+    """The defaults of a run that goes on: its own options. Of a new one from weights: the preset, but their shape."""
+    shape = {field: value for field, value in checkpoint.config.items() if field != "vocab_size"}
+    if checkpoint.state is None:
+        return preset | shape
+    return {name: value for name, value in shape.items() if name not in _HIDDEN} | checkpoint.state.get("training", {})
+
+
+def _check_unchanged(plan: Plan, defaults: dict[str, Any]) -> None:
+    """Raises UserError for an option that another run has decided for this one."""
+    resumed = bool(plan.run.resume)
+    now = {**plan.model, **{name: getattr(plan.training, name) for name in (_FIXED if resumed else _MADE)}}
+    if resumed or (plan.checkpoint is not None and "block_size" in plan.checkpoint.config):
+        now["block_size"] = plan.training.block_size
+    changed = [field for field, value in now.items() if value != defaults.get(field, value)]
+    if resumed and plan.run.preset:
+        changed.append("preset")
+    if changed:
+        why = "when a run is resumed" if resumed else "with --init-from, since the weights are made for it"
+        raise UserError(f"{changed[0]} cannot change {why}; train anew with another --out")
 
 
 def _parser(name: str, defaults: dict[str, Any], shown: str = "") -> Parser:
@@ -154,7 +176,7 @@ def build(plan: Plan) -> tuple[Trainer, Tokenizer]:
     else:
         model = plan.checkpoint.build(MODELS)
     trainer = Trainer(model.to(device), source, config)
-    if plan.checkpoint is not None:
+    if plan.checkpoint is not None and plan.run.resume:
         trainer.load_state(plan.checkpoint.state or {}, plan.checkpoint.tensors or {})
         if trainer.step > config.steps:
             raise UserError(

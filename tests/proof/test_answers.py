@@ -33,7 +33,8 @@ def check_learning(losses: list[float], trainer: Trainer, right: list[str], foun
     """That the loss falls, and that every answer was given and can be measured."""
     assert np.mean(losses[-5:]) < 0.8 * np.mean(losses[:5])
     assert trainer.best.loss is not None
-    assert len(right) == len(found) == len(trainer.data.validation)  # type: ignore[attr-defined]
+    source: Any = trainer.data
+    assert len(right) == len(found) == len(source.validation)
     assert 0 <= exact_match(right, found) <= 1
     assert exact_match(right, right) == 1
     assert character_error_rate(right, found) >= 0

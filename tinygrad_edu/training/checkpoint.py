@@ -148,8 +148,8 @@ def load_checkpoint(folder: str | os.PathLike[str], *, resume: bool = False) -> 
     digests = head["sha256"]
     if resume and not ((folder / STATE).exists() or STATE in digests):
         raise CheckpointError(
-            f"{folder} holds weights only, no {STATE}: training cannot be resumed from it; generate from it, or train "
-            f"anew with another --out"
+            f"{folder} holds weights only, no {STATE}: training cannot be resumed from it; generate from it, or start "
+            f"a new run from its weights with --init-from"
         )
     weights = _arrays(folder, WEIGHTS, digests)
     try:
