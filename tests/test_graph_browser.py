@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 import tinygrad_edu as tg
-from tests.browser import Browser, find_chromium
+from tests.browser import Browser
 from tests.test_graph_html import HOSTILE, hostile
 from tinygrad_edu import nn
 from tinygrad_edu.graph import trace
+from tinygrad_edu.graph.png import find_browser
 from tinygrad_edu.graph.words import speaking
 from tools.draw import graph_of, graph_of_file
 
@@ -44,7 +45,7 @@ def head():
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    program = find_chromium()
+    program = find_browser()
     if program is None:
         pytest.skip("no Chromium is installed (apt install chromium)")
     found = Browser(program)
@@ -427,27 +428,15 @@ class TestLedger:
 
 class TestKeyboard:
     def test_every_control_is_reached_and_seen_to_be_focused(self, page: Browser) -> None:
-        reached = []
-        for _ in range(60):
+        controls = ["find", "quiz", "ledger-open", "save", "theme", "help", "step-on", "zoom-out", "fit", "zoom-in"]
+        focused = "(e => [e.id || e.dataset.id || '', getComputedStyle(e).outlineStyle])(document.activeElement)"
+        reached: list[str] = []
+        while not ({*controls} <= {*reached} and any(name.startswith(("n", "cluster")) for name in reached)):
+            assert len(reached) < 60
             page.key("Tab")
-            reached.append(page.run("document.activeElement.id || document.activeElement.dataset.id || ''"))
-            if reached[-1]:
-                outline = page.run("getComputedStyle(document.activeElement).outlineStyle")
-                assert outline != "none", reached[-1]
-        for control in (
-            "find",
-            "quiz",
-            "ledger-open",
-            "save",
-            "theme",
-            "help",
-            "step-on",
-            "zoom-out",
-            "fit",
-            "zoom-in",
-        ):
-            assert control in reached
-        assert any(name.startswith(("n", "cluster")) for name in reached)
+            name, outline = page.run(focused)
+            assert not name or outline != "none", name
+            reached.append(name)
 
     def test_cards_are_walked_through_and_told(self, page: Browser) -> None:
         page.key("ArrowDown", "ArrowDown")

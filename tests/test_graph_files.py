@@ -4,10 +4,10 @@ import hashlib
 import html
 import os
 import re
-import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import pytest
 import tinygrad_edu as tg
 from tinygrad_edu import nn
 from tinygrad_edu.graph import Graph, LayoutError, engine, trace
+from tinygrad_edu.graph.png import find_browser
 from tinygrad_edu.graph.text import width
 from tools import draw
 from tools.cli import run
@@ -28,6 +29,24 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def head() -> Graph:
     return graph_of_file(f"{GOLDEN / 'heads.py'}:head")
+
+
+def block(name: str) -> Graph:
+    return graph_of_file(f"{GOLDEN / 'blocks.py'}:{name}")
+
+
+# By name: how the graph is made, and at which levels it is kept beside level 2.
+GOLDEN_GRAPHS: dict[str, tuple[Callable[[], Graph], tuple[int, ...]]] = {
+    "bigram": (lambda: graph_of("bigram"), (1, 3)),
+    "gpt": (lambda: graph_of("gpt"), (1, 3)),
+    "gpt12": (lambda: graph_of("gpt", {"L": 12}), (1,)),
+    "bert": (lambda: graph_of("bert"), (1,)),
+    "seq2seq": (lambda: graph_of("seq2seq"), (1,)),
+    "ocr": (lambda: graph_of("ocr"), (1,)),
+    "encoder": (lambda: block("encoder"), (1, 3)),
+    "cross": (lambda: block("cross"), (1, 3)),
+    "head": (head, (3,)),
+}
 
 
 def texts(graph: Graph) -> list[str]:
@@ -86,7 +105,7 @@ class TestText:
         for wide, font, size, bold, text in found:
             assert width(html.unescape(text), int(size), bool(bold), font == "Courier") <= int(wide)
 
-    @pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+    @pytest.mark.skipif(find_browser() is None, reason="needs Chromium")
     @pytest.mark.parametrize("fonts", ["as given", "DejaVu Sans"])
     def test_no_text_runs_past_its_cell_in_a_browser(self, fonts: str, tmp_path: Path) -> None:
         svg = graph_of("gpt").svg()
@@ -108,21 +127,35 @@ class TestText:
         page = tmp_path / "page.html"
         page.write_text(f"<!doctype html><meta charset=utf-8><body>{svg}{script}", encoding="utf-8")
         options = "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --dump-dom"
-        command = ["chromium", *options.split(), f"--user-data-dir={tmp_path / 'profile'}", page.as_uri()]
+        command = [str(find_browser()), *options.split(), f"--user-data-dir={tmp_path / 'profile'}", page.as_uri()]
         dom = subprocess.run(command, capture_output=True, check=True, text=True, timeout=60).stdout
         assert html.unescape(re.findall(r"<pre>(.*?)</pre>", dom, re.DOTALL)[0]) == "[]"
 
 
 class TestFiles:
-    @pytest.mark.parametrize("name", ["head", "bigram", "gpt"])
+    @pytest.mark.parametrize("name", GOLDEN_GRAPHS)
     def test_golden(self, name: str) -> None:
         """After a wanted change run this with UPDATE_GOLDEN=1 in the environment and look at the difference."""
-        graph = head() if name == "head" else graph_of(name)
-        for ending, found in ((".dot", graph.dot()), (".md", graph.ledger())):
-            path = GOLDEN / f"{name}{ending}"
+        make, levels = GOLDEN_GRAPHS[name]
+        graph = make()
+        texts = {f"{name}.md": graph.ledger(), f"{name}.dot": graph.dot()}
+        texts |= {f"{name}.{level}.dot": graph.dot(level) for level in levels}
+        for file, found in texts.items():
+            path = GOLDEN / file
             if os.environ.get("UPDATE_GOLDEN"):
                 path.write_text(found, encoding="utf-8")
-            assert found == path.read_text(encoding="utf-8")
+            assert found == path.read_text(encoding="utf-8"), file
+
+    @pytest.mark.parametrize("name", GOLDEN_GRAPHS)
+    def test_the_check_of_these_passes(self, name: str) -> None:
+        ledger = GOLDEN_GRAPHS[name][0]().ledger()
+        failed = [line for line in ledger.splitlines() if "FAIL" in line]
+        assert failed == [] or (name == "head" and len(failed) == 1 and "lengths only" in failed[0])  # no axis is named
+
+    def test_every_golden_file_is_looked_at(self) -> None:
+        known = {f"{name}{part}" for name in GOLDEN_GRAPHS for part in (".md", ".dot")}
+        known |= {f"{name}.{level}.dot" for name, (_, levels) in GOLDEN_GRAPHS.items() for level in levels}
+        assert {path.name for path in GOLDEN.iterdir() if path.suffix in (".md", ".dot")} == known
 
     def test_the_same_bytes_under_every_hash_seed(self) -> None:
         program = (
@@ -169,8 +202,8 @@ class TestFiles:
 
     @pytest.mark.parametrize("browser", [True, False])
     def test_png(self, browser: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        if browser and shutil.which("chromium") is None:
-            pytest.skip("needs chromium")
+        if browser and find_browser() is None:
+            pytest.skip("needs Chromium")
         if not browser:
             monkeypatch.setenv("PATH", str(tmp_path))
         head().save(tmp_path / "g.png", level=1)

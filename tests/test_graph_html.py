@@ -163,7 +163,7 @@ def test_data_cannot_end_its_element(page: str) -> None:
 
 
 def test_the_same_graph_gives_the_same_bytes() -> None:
-    script = "from tools.draw import graph_of; print(__import__('zlib').crc32(graph_of('gpt').html().encode()))"
+    script = "from tools.draw import graph_of; print(__import__('zlib').crc32(graph_of('bigram').html().encode()))"
     runs = [
         subprocess.run(
             [sys.executable, "-c", script],
@@ -285,19 +285,20 @@ def test_a_page_is_saved_whole(tmp_path: Path) -> None:
 
 
 def test_a_page_begins_where_it_is_asked_to() -> None:
-    graph = graph_of("gpt")
-    for arguments, tab in (
-        ({}, "Steps"),
-        ({"level": 1}, "Modules"),
-        ({"level": 3}, "Ops"),
-        ({"view": "mirror"}, "Mirror"),
+    graph, small = graph_of("gpt"), graph_of_file(HEAD)
+    for drawn, arguments, tab in (
+        (small, {}, "Steps"),
+        (graph, {"level": 1}, "Modules"),
+        (small, {"level": 3}, "Ops"),
+        (small, {"view": "mirror"}, "Mirror"),
     ):
-        (chosen,) = re.findall(r'aria-selected="true"[^>]*>(\w+)<', graph.html(**arguments))
+        (chosen,) = re.findall(r'aria-selected="true"[^>]*>(\w+)<', drawn.html(**arguments))
         assert chosen == tab
     opened = sheets_of(graph, 1, "blocks.1")
     assert "blocks.1.attention.qkv · Linear" in opened.drawings[opened.first].svg
     assert opened.drawings[opened.first].tab == opened.tabs["Modules"]
-    assert list(sheets_of(graph_of_file(HEAD), 1).tabs)[sheets_of(graph_of_file(HEAD), 1).first] == "Steps"
+    first = sheets_of(small, 1)
+    assert list(first.tabs)[first.first] == "Steps"
     for wrong in ({"level": 7}, {"view": "side"}, {"open": "no.such"}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             graph.html(**wrong)

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from tinygrad_edu.graph import engine
-from tools import cli
+from tools import cli, draw
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PICTURE = ROOT / "tools" / "pictures" / "bigram.svg"
+PICTURES = ROOT / "tools" / "pictures"
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, flags=re.DOTALL)
 CODE = next(text for language, text in BLOCKS if language == "python")
 
@@ -25,22 +25,51 @@ def test_the_first_screen_shows_both_commands_the_code_and_the_picture() -> None
     first = README[: README.index("\n## ")]
     assert "\n```\nmake demo\nmake test\n```\n" in first
     assert CODE in first
-    assert f'src="{PICTURE.relative_to(ROOT).as_posix()}"' in first
+    assert 'src="tools/pictures/bigram.svg"' in first
 
 
 def test_the_code_has_ten_lines() -> None:
     assert len([line for line in CODE.splitlines() if line]) == 10
 
 
-def test_the_code_draws_the_picture(tmp_path: Path) -> None:
-    """After a wanted change of the drawing run this with UPDATE_GOLDEN=1 in the environment and look at the picture."""
+@pytest.fixture
+def pinned() -> None:
     if Path(engine.find_dot()).stem != "graphviz-pure":
         pytest.skip("another dot than the pinned one lays it out another way")
-    (tmp_path / "bigram.py").write_text(CODE, encoding="utf-8")
-    subprocess.run([sys.executable, "bigram.py"], cwd=tmp_path, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+
+
+def same_picture(drawn: Path) -> None:
+    """After a wanted change of a drawing run this with UPDATE_GOLDEN=1 in the environment and look at the picture."""
+    kept = PICTURES / drawn.name
     if os.environ.get("UPDATE_GOLDEN"):
-        shutil.copy(tmp_path / "bigram.svg", PICTURE)
-    assert (tmp_path / "bigram.svg").read_bytes() == PICTURE.read_bytes()
+        shutil.copy(drawn, kept)
+    assert drawn.read_bytes() == kept.read_bytes()
+    assert f'<img src="{kept.relative_to(ROOT).as_posix()}" width="' in README
+
+
+@pytest.mark.usefixtures("pinned")
+@pytest.mark.parametrize("name", ["bigram", "head"])
+def test_the_code_draws_the_picture(name: str, tmp_path: Path) -> None:
+    (code,) = [text for language, text in BLOCKS if language == "python" and f'"{name}.svg")' in text]
+    (tmp_path / "drawing.py").write_text(code, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "drawing.py"], cwd=tmp_path, check=True, env=environment)
+    same_picture(tmp_path / f"{name}.svg")
+
+
+@pytest.mark.usefixtures("pinned")
+@pytest.mark.parametrize("name", ["gpt", "cross", "mirror"])
+def test_the_command_draws_the_picture(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    section = README.partition("\n## Pictures\n")[2].partition("\n## ")[0]
+    (arguments,) = re.findall(rf"(?m)^python -m tools\.draw (.*--out {name}\.svg)", section)
+    monkeypatch.chdir(ROOT)
+    options = [*shlex.split(arguments)[:-1], str(tmp_path / f"{name}.svg")]
+    assert cli.run("draw", draw.main, options) == 0
+    same_picture(tmp_path / f"{name}.svg")
+
+
+def test_every_picture_is_drawn_by_one_of_these() -> None:
+    assert {path.stem for path in PICTURES.iterdir()} == {"bigram", "head", "gpt", "cross", "mirror"}
 
 
 def test_the_op_is_quoted_as_it_is() -> None:

@@ -104,6 +104,16 @@ class Called(Listener):
                 outer = self.calls[-2][1] if len(self.calls) > 1 else None
                 self._name(result, Name(attribute, "module", 0, (outer, 0)))
 
+    def variables(self) -> list[tuple[int, str]]:
+        """The leaves that want a gradient and belong to no module: the Value, and what a variable calls it."""
+        found = []
+        for key, names in self.names.items():
+            number = self.values.get(key) if isinstance(key, int) else None
+            value = self.record.values[number] if number is not None else None
+            if value is not None and value.made_by is None and value.gradient and value.path is None:
+                found += [(value.id, name.text) for name in names if value.kind != "input"]
+        return found
+
     def _name(self, x: Any, name: Name) -> None:
         known = self.names.setdefault(self._key(x), [])
         if name not in known:

@@ -20,7 +20,7 @@ _SECONDS = 60.0
 
 def png(svg: str, text: str) -> bytes:
     """The drawing in pixels. svg, text: as SVG and in Graphviz's language. Raises LayoutError where neither works."""
-    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    browser = find_browser()
     if browser is not None:
         shot = _screenshot(browser, svg)
         if shot:
@@ -29,6 +29,11 @@ def png(svg: str, text: str) -> bytes:
     if not found.startswith(b"\x89PNG"):
         raise LayoutError("no PNG came of the drawing: install Chromium, or save an .svg, which every browser shows")
     return found
+
+
+def find_browser() -> str | None:
+    """The program of a Chromium on the PATH, or of one of its kind; None where there is none."""
+    return next(filter(None, map(shutil.which, _BROWSERS)), None)
 
 
 def _screenshot(browser: str, svg: str) -> bytes:

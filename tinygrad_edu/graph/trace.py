@@ -50,8 +50,9 @@ def trace(
         inputs: what it is called with.
         title: the heading of the picture; without one, the name of the function or of the module's class.
         axes: names for the axes of inputs and parameters, such as {"x": "B T D", "blocks.*.up.weight": "F D"}, by the
-            input's name or the parameter's path, `*` for any part of it, `_` for an axis without a name. They spread
-            to every value. Where code takes a shape apart, as in `B, T, D = x.shape`, its names are known as well.
+            name of the input or variable or by the parameter's path, `*` for any part of it, `_` for an axis without a
+            name. They spread to every value. Where code takes a shape apart, as in `B, T, D = x.shape`, or gives one to
+            `view`, its names are known as well.
         visibility: what attention is meant to see, for the ledger to check: "causal", "padding", "documents" (those of
             a row that holds several), "causal padding", "causal documents" or "full", for all or by the path of a
             module, such as {"encoder.*": "padding", "decoder.*": "causal"}. "causal" allows for documents, too.
@@ -100,6 +101,8 @@ def run(
         _call_axes(recorder, array, path, named)
     with setting(trace=recorder, definitions=_OPENED), watch:
         result = function(*inputs)
+    for leaf, name in recorder.variables():
+        _call_axes(recorder, recorder.arrays[leaf], name, named, fitting=True)
     found = [(label, x) for label, x in _flat(result) if isinstance(x, Variable)]
     losses = [x for _, x in found if x.array.size == 1 and x.requires_grad]
     record.loss = len(losses) == 1
@@ -119,10 +122,13 @@ def run(
     return record, gradients, result
 
 
-def _call_axes(recorder: Recorder, array: Any, name: str, named: list[Mapping[str, str]]) -> None:
-    """Take over the names given for the axes of an input or a parameter, the first given before the others."""
+def _call_axes(
+    recorder: Recorder, array: Any, name: str, named: list[Mapping[str, str]], fitting: bool = False
+) -> None:
+    """Take over the names given for the axes of an input or a parameter, the first given before the others; `fitting`:
+    only those that are one for each axis, as a variable elsewhere may have the same name."""
     for pattern, text in (pair for axes in named for pair in axes.items()):
-        if fnmatchcase(name, pattern):
+        if fnmatchcase(name, pattern) and not (fitting and len(text.split()) != array.ndim):
             recorder.unpacked(array, axis_words(text, array.shape, name))
 
 
