@@ -1,6 +1,7 @@
 """What the README says is so: its code runs, its picture is what the code draws, its commands and folders exist."""
 
 import importlib
+import json
 import os
 import re
 import shlex
@@ -137,3 +138,22 @@ def test_the_commands_on_texts_run(
             arguments += ["--preset", "tiny", "--steps", "2", "--block-size", "16"]
         assert cli.run(tool, importlib.import_module(f"tools.{tool}").main, arguments) == 0, capsys.readouterr().err
     assert "bits per character" in capsys.readouterr().out
+
+
+def test_the_commands_on_training_runs_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("tensorboardX")
+    section = README.partition("### Training runs\n")[2]
+    commands = re.findall(r"```\n(.*?)```", section, flags=re.DOTALL)[0].splitlines()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "fox.txt").write_text("The quick brown fox jumps over the lazy dog.\n" * 30, encoding="utf-8")
+    for number, command in enumerate(commands):
+        tool, *arguments = shlex.split(command.partition("#")[0].removeprefix("python -m tools."))
+        arguments += ["--steps", str(number + 2), "--data", "fox.txt"]
+        if number != 1:  # a run that goes on keeps its preset
+            arguments += ["--preset", "tiny"]
+        assert cli.run(tool, importlib.import_module(f"tools.{tool}").main, arguments) == 0, capsys.readouterr().err
+    assert {path.name for path in (tmp_path / "runs" / "tall").iterdir()} >= {"best", "tensorboard", "metrics.jsonl"}
+    keys = json.loads((tmp_path / "runs" / "tall" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    assert all(f"`{key}`" in section for key in keys)
