@@ -709,3 +709,9 @@ class TestLengths:
         graph = trace(f, tg.ones(2, 4), axes={"x": "B D", "*": "D d"})
         assert "FAIL: 0" not in graph.ledger()
         assert steps(graph)[0].shape == "[B d] 2×3"
+
+
+def test_backward_reads_arrays() -> None:
+    """What a rule needs of shapes and numbers is no array that was kept."""
+    graph = trace(lambda x: tg.cat([x, x * 2]).exp(), tg.randn(2, 3, requires_grad=True))
+    assert [card.reads for card in steps(graph)] == [[], [], ["exp"]]

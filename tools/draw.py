@@ -4,6 +4,7 @@ import dataclasses
 import importlib.util
 import inspect
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -160,13 +161,14 @@ def _draw(target: str, options: DrawOptions) -> str:
     path = Path(options.out or f"{target.rpartition(':')[2]}.{'md' if is_table else 'svg'}")
     if is_table and path.suffix.lower() != ".md":
         raise UserError(f"{path.name}: the ledger is a table in Markdown; end the name in .md")
+    start = time.perf_counter()
     graph = _graph(target, _sizes(options.size))
     opened = [part.strip() for part in options.open.split(",") if part.strip()]
     most = options.max_nodes or None
     view = "twin" if is_table else options.view
     with speaking(options.lang):
         graph.save(path, options.level, opened, most, view=view, module=options.module or None, strict=True)
-    return f"{graph}, drawn into {path}"
+    return f"{graph}, traced and drawn into {path} in {time.perf_counter() - start:.2f} s"
 
 
 def _diff(first: str, second: str, options: DrawOptions) -> str:
