@@ -611,7 +611,7 @@ class TestPicked:
 
     def test_what_was_computed_leads_to_what_it_picks(self) -> None:
         x = tg.randn(3, 4, requires_grad=True)
-        graph = trace(lambda x: x[x.sum(1).argmax(0)], x)
+        graph = trace(lambda x: x[x.argmax(0)], x)
         assert "get_item = x[argmax]" in headers(graph)
         assert ("argmax", None) in {(wire.name, wire.gradient) for wire in graph.picture().wires}
 
@@ -621,7 +621,6 @@ class TestPicked:
             (lambda x, m, i: x[:, i], "[A i C] 3×2×5"),
             (lambda x, m, i: x[i, :, i], "[i B] 2×4"),
             (lambda x, m, i: x[0, i], "[i C] 2×5"),
-            (lambda x, m, i: x[0, :, i], "[i B] 2×4"),
             (lambda x, m, i: x[..., i], "[A B i] 3×4×2"),
             (lambda x, m, i: x[None, i, 1:], "[1 i 3 C] 1×2×3×5"),
             (lambda x, m, i: x[[0, 2]], "[2 B C] 2×4×5"),
