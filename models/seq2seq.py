@@ -107,7 +107,9 @@ class Seq2Seq(LanguageModel):
         visible = None if mask is None else (self.ids(mask) != 0)[:, None, None, :]  # [B, 1, 1, S]
         if visible is not None and visible.shape[-1] != source.shape[1]:
             raise ValueError(f"Seq2Seq: the mask has {visible.shape[-1]} positions, the source {source.shape[1]}")
-        x = self.token(source) + self.source_position(self._places(source.shape[1], "source"))  # [B, S, D]
+        x = self.token(source) + self.source_position(
+            self._places(source.shape[1], "tokens of the source")
+        )  # [B, S, D]
         x = self.dropout(x)  # [B, S, D]
         for block in self.encoder:
             x = block(x, visible)  # [B, S, D]
@@ -147,6 +149,7 @@ class Answer(nn.Module):
         super().__init__()
         self.model, self.config = model, model.config
         self.source, self.mask = model.ids(source), mask
+        model._places(self.source.shape[1], "tokens of the source")  # too long a source is told of at once
         self._read: tuple[Tensor, Tensor | None] | None = None
 
     def new_cache(self) -> Cache:

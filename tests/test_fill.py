@@ -59,4 +59,4 @@ def test_mistakes_are_one_line(folder: Path, tmp_path: Path, capsys: pytest.Capt
     assert run(train, "bigram", "--data", text, "--preset", "tiny", "--steps", 1, "--out", tmp_path / "bigram") == 0
     capsys.readouterr()
     assert run(fill, tmp_path / "bigram", "[MASK]") == 2
-    assert "a 'bigram', which fills in nothing" in capsys.readouterr().err
+    assert "the model 'bigram', which writes texts; let tools.generate run it" in capsys.readouterr().err

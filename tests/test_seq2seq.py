@@ -65,8 +65,10 @@ class TestModel:
 
     def test_what_it_refuses(self) -> None:
         model = seq2seq()
-        with pytest.raises(ValueError, match="10 source in a row"):
+        with pytest.raises(ValueError, match="10 tokens of the source in a row"):
             model([[1]], [[1] * 10])
+        with pytest.raises(ValueError, match="10 tokens of the source in a row"):
+            model.answering([[1] * 10])
         with pytest.raises(ValueError, match="10 ids in a row"):
             model([[1] * 10], [[1]])
         with pytest.raises(ValueError, match="the mask has 2 positions, the source 3"):

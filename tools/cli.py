@@ -1,5 +1,6 @@
 """What all tools share: options from dataclasses, and one line with exit code 2 for a user's mistake."""
 
+import argparse
 import contextlib
 import dataclasses
 import difflib
@@ -22,6 +23,19 @@ class UserError(Exception):
     """Something the user can put right; its message says what is wrong and how."""
 
 
+class _Help(simple_parsing.SimpleHelpFormatter):
+    """Defaults where there are some, and "FILE [FILE ...]" for what may be given several times."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        shown = super()._get_help_string(action)
+        return shown if action.default not in (None, "", ()) else (shown or "").removesuffix(" (default: %(default)s)")
+
+    def _format_args(self, action: argparse.Action, default_metavar: str) -> str:
+        if action.option_strings:
+            return super()._format_args(action, default_metavar)
+        return argparse.HelpFormatter._format_args(self, action, default_metavar)
+
+
 class Parser(simple_parsing.ArgumentParser):
     """An argument parser for dataclasses whose errors are UserErrors and which names the nearest option.
 
@@ -33,6 +47,7 @@ class Parser(simple_parsing.ArgumentParser):
             prog=f"python -m tools.{program}",
             description=description,
             add_help=add_help,
+            formatter_class=_Help,
             add_option_string_dash_variants=simple_parsing.DashVariant.DASH,
             allow_abbrev=False,
         )
@@ -103,6 +118,21 @@ def users_mistakes(kinds: tuple[type[Exception], ...] = (ValueError, OSError)) -
         yield
     except kinds as error:
         raise UserError(str(error)) from error
+
+
+def elsewhere(folder: str, model: str, task: str) -> UserError:
+    """The error for a run's folder that holds a model for another tool; task: of the model, see `LanguageModel`.
+
+    >>> print(elsewhere("runs/ocr", "ocr", "images"))
+    runs/ocr holds the model 'ocr', which reads images; let tools.read run it
+    """
+    does, tool = {
+        "text": ("writes texts", "generate"),
+        "pairs": ("answers texts", "generate"),
+        "masked": ("fills in masked tokens", "fill"),
+        "images": ("reads images", "read"),
+    }[task]
+    return UserError(f"{folder} holds the model {model!r}, which {does}; let tools.{tool} run it")
 
 
 def ending(tokenizer: Any) -> int:

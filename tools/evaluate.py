@@ -53,9 +53,9 @@ def main(arguments: list[str]) -> int:
     with users_mistakes():
         parser = Parser("evaluate", "Measure a trained model on its validation part, or on another text.")
         parser.add_argument("folder", metavar="DIR", help="the folder that training wrote")
-        parser.add_options(EvaluateOptions(), "options")
+        parser.add_options(EvaluateOptions(), "measuring")
         found = parser.parse(arguments)
-        options = EvaluateOptions(**vars(found.options))
+        options = EvaluateOptions(**vars(found.measuring))
         device = check_device(options.device)
         checkpoint = load_checkpoint(found.folder)
         model = checkpoint.build(MODELS).to(device)

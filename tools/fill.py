@@ -8,7 +8,7 @@ from models import MODELS
 from tinygrad_edu.generation import probabilities
 from tinygrad_edu.modes import no_grad
 from tinygrad_edu.training import load_checkpoint
-from tools.cli import Parser, UserError, run, users_mistakes
+from tools.cli import Parser, UserError, elsewhere, run, users_mistakes
 
 _MASK = "[MASK]"
 _SHOWN = 3  # candidates of each place
@@ -22,16 +22,14 @@ def main(arguments: list[str]) -> int:
         parser.add_argument("text", metavar="TEXT", help=f"a text with one {_MASK} or more")
         found = parser.parse(arguments)
         checkpoint = load_checkpoint(found.folder)
-        if checkpoint.model not in MODELS or MODELS[checkpoint.model][0].task != "masked":
-            raise UserError(
-                f"{found.folder} holds a {checkpoint.model!r}, which fills in nothing; let tools.generate run it"
-            )
+        model = checkpoint.build(MODELS).eval()
+        if model.task != "masked":
+            raise elsewhere(found.folder, checkpoint.model, model.task)
         tokenizer = checkpoint.tokenizer
         ids = np.array([tokenizer.begin, *tokenizer.encode(found.text, special=True), tokenizer.end])
         places = np.flatnonzero(ids == tokenizer.specials[_MASK])
         if not len(places):
             raise UserError(f"the text has no {_MASK}; write one where a token is to be filled in")
-        model = checkpoint.build(MODELS).eval()
         with no_grad():
             logits = model([ids]).numpy()[0, places]  # [masks, V]
     logits[:, list(tokenizer.specials.values())] = -np.inf

@@ -9,8 +9,9 @@ from models import MODELS
 from tinygrad_edu.backend import check_device
 from tinygrad_edu.data import Tokenizer
 from tinygrad_edu.generation import beam_search, write
+from tinygrad_edu.generation.text import until
 from tinygrad_edu.training import load_checkpoint
-from tools.cli import Parser, UserError, ending, run, users_mistakes
+from tools.cli import Parser, UserError, elsewhere, ending, run, users_mistakes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +40,8 @@ class GenerateOptions:
     """Above 1: tokens that the text already holds become less likely."""
 
     beams: int = 0
-    """Models of pairs: follow so many answers at once and give the likeliest. 0: draw one."""
+    """Models of pairs: follow so many answers at once and give the likeliest, in which chance has no part. 0: draw
+    one."""
 
     stop: tuple[str, ...] = ()
     """Texts to stop before, whichever comes first."""
@@ -49,12 +51,6 @@ class GenerateOptions:
 
     device: str = "cpu"
     """Where to compute: cpu, cuda or cuda:1."""
-
-
-_ELSEWHERE = {
-    "masked": "which fills in masked tokens and writes no text; let tools.fill run it",
-    "images": "which reads images; let tools.read run it",
-}
 
 
 def answer(model: Any, tokenizer: Tokenizer, options: GenerateOptions) -> Iterator[str]:
@@ -67,9 +63,14 @@ def answer(model: Any, tokenizer: Tokenizer, options: GenerateOptions) -> Iterat
     if options.beams:
         ids = [tokenizer.begin]
         found = beam_search(reader, ids, tokens, options.beams, stop=ending(tokenizer), vocab_size=len(tokenizer))
-        return iter([tokenizer.decode(found[0].ids)])
-    sampling = {"temperature": options.temperature, "top_k": options.top_k, "top_p": options.top_p}
-    return write(reader, tokenizer, "", tokens, stop=options.stop, min_p=options.min_p, seed=options.seed, **sampling)
+        return until([tokenizer.decode(found[0].ids)], options.stop)
+    return write(reader, tokenizer, "", tokens, **sampling(options))
+
+
+def sampling(options: GenerateOptions) -> dict[str, Any]:
+    """The options of `write` that say how the next token is drawn, and where the text stops."""
+    names = ("stop", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed")
+    return {name: getattr(options, name) for name in names}
 
 
 def main(arguments: list[str]) -> int:
@@ -84,26 +85,14 @@ def main(arguments: list[str]) -> int:
         checkpoint = load_checkpoint(found.folder)
         tokenizer = checkpoint.tokenizer
         model = checkpoint.build(MODELS).to(device)
-        if model.task in _ELSEWHERE:
-            raise UserError(f"{found.folder} holds a {checkpoint.model}, {_ELSEWHERE[model.task]}")
+        if model.task not in ("text", "pairs"):
+            raise elsewhere(found.folder, checkpoint.model, model.task)
         if options.beams and model.task != "pairs":
-            raise UserError(f"{found.folder} holds a {checkpoint.model}; beams are for models of pairs")
+            raise UserError(f"{found.folder} holds the model {checkpoint.model!r}; beams are for models of pairs")
         if model.task == "pairs":
             pieces = answer(model, tokenizer, options)
         else:
-            pieces = write(
-                model,
-                tokenizer,
-                options.prompt,
-                options.tokens,
-                stop=options.stop,
-                temperature=options.temperature,
-                top_k=options.top_k,
-                top_p=options.top_p,
-                min_p=options.min_p,
-                repetition_penalty=options.repetition_penalty,
-                seed=options.seed,
-            )
+            pieces = write(model, tokenizer, options.prompt, options.tokens, **sampling(options))
             print(options.prompt, end="", flush=True)
     for piece in pieces:
         print(piece, end="", flush=True)

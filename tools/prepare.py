@@ -47,9 +47,9 @@ def main(arguments: list[str]) -> int:
     with users_mistakes():
         parser = Parser("prepare", "Turn texts of any size into a file of tokens to train on.")
         parser.add_argument("texts", metavar="FILE", nargs="+", help="a UTF-8 text; several are read one after another")
-        parser.add_options(PrepareOptions(), "options")
+        parser.add_options(PrepareOptions(), "preparing")
         found = parser.parse(arguments)
-        options = PrepareOptions(**vars(found.options))
+        options = PrepareOptions(**vars(found.preparing))
         if not options.out:
             raise UserError("name the file to write: --out FILE")
         if options.documents not in ("", *DOCUMENTS, _FILES):

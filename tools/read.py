@@ -10,10 +10,10 @@ from models import MODELS
 from models.ocr import OCR
 from tinygrad_edu.backend import check_device
 from tinygrad_edu.data import DataError, Tokenizer
-from tinygrad_edu.data.rendered import PROMPT, varied
+from tinygrad_edu.data.rendered import PROMPT, fits, varied
 from tinygrad_edu.generation import beam_search
 from tinygrad_edu.training import load_checkpoint
-from tools.cli import Parser, UserError, ending, run, users_mistakes
+from tools.cli import Parser, UserError, elsewhere, ending, run, users_mistakes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,18 +42,24 @@ def main(arguments: list[str]) -> int:
         parser = Parser("read", "Let a trained model read images of one line of text each.")
         parser.add_argument("folder", metavar="DIR", help="the folder that training wrote")
         parser.add_argument("images", metavar="IMAGE", nargs="*", help="image files, dark on light or light on dark")
-        parser.add_options(ReadOptions(), "options")
+        parser.add_options(ReadOptions(), "reading")
         found = parser.parse(arguments)
-        options = ReadOptions(**vars(found.options))
+        options = ReadOptions(**vars(found.reading))
         if not (found.images or options.text):
             raise UserError("give an image file, or --text TEXT to have one rendered")
+        if options.beams < 1 or options.seed < 0:
+            raise UserError(f"beams is {options.beams} and seed {options.seed}; they must be 1 or more, and 0 or more")
         device = check_device(options.device)
         checkpoint = load_checkpoint(found.folder)
-        if checkpoint.model not in MODELS or MODELS[checkpoint.model][0].task != "images":
-            raise UserError(f"{found.folder} holds a {checkpoint.model!r}, which reads no images; train an ocr")
         model = checkpoint.build(MODELS).to(device)
+        if model.task != "images":
+            raise elsewhere(found.folder, checkpoint.model, model.task)
         pictures = [opened(name, model.config.height, model.config.length) for name in found.images]
         if options.text:
+            if not fits(options.text):
+                raise UserError(
+                    f"the text of {len(options.text)} characters does not fit on an image; give a shorter one"
+                )
             pictures.append(varied(options.text, np.random.default_rng(options.seed)))
             if options.save:
                 _save(pictures[-1], options.save)

@@ -1,5 +1,6 @@
 """Lines of text as images of them, each a little different: a task for models that read."""
 
+import functools
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
@@ -39,7 +40,7 @@ def lines(text: str, count: int, measured: bool = False, seed: int = 0) -> Itera
     >>> list(lines("the quick brown fox", 3))
     ['quick brown 165', 'the quick', '2773 the']
     """
-    font, drawn = _font(), np.random.default_rng((seed, int(measured)))
+    drawn = np.random.default_rng((seed, int(measured)))
     known = sorted(set(re.findall(r"[A-Za-z]+", text)))
     seen: set[str] = set()
     while count:
@@ -48,11 +49,20 @@ def lines(text: str, count: int, measured: bool = False, seed: int = 0) -> Itera
             for _ in range(drawn.integers(1, 4))
         ]
         line = " ".join(parts)
-        if line in seen or held_out(line) != measured or font.getlength(line) > LENGTH - 16:
+        if line in seen or held_out(line) != measured or not fits(line):
             continue
         seen.add(line)
         count -= 1
         yield line
+
+
+def fits(line: str) -> bool:
+    """Whether the image of a line is long enough for it.
+
+    >>> fits("the quick"), fits("the quick brown fox jumps over the dog")
+    (True, False)
+    """
+    return _font().getlength(line) <= LENGTH - 16
 
 
 def held_out(line: str) -> bool:
@@ -73,6 +83,7 @@ def render(line: str, slant: float = 0.0, x: int = 8, y: int = 0) -> np.ndarray:
     return np.asarray(image.transform(image.size, Image.Transform.AFFINE, lean, Image.Resampling.BILINEAR))
 
 
+@functools.cache
 def _font() -> Any:
     try:
         from PIL import ImageFont
