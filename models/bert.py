@@ -1,5 +1,6 @@
 """BERT: an encoder whose every position reads all others, to fill in masked tokens and to tell sequences apart."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -34,8 +35,10 @@ class BERTConfig:
 
     def __post_init__(self) -> None:
         check_shape(self, "segments", "classes")
-        if self.hidden < 0 or self.eps < 0:
-            raise ValueError(f"BERTConfig: hidden and eps must be 0 or more, not {self.hidden} and {self.eps}")
+        if self.hidden < 0 or not 0 <= self.eps < math.inf:
+            raise ValueError(
+                f"BERTConfig: hidden and eps must be 0 or more, and finite, not {self.hidden} and {self.eps}"
+            )
         if not -1 <= self.padding < self.vocab_size:
             raise ValueError(f"BERTConfig: padding is an id in [0, {self.vocab_size}) or -1, not {self.padding}")
         if self.activation not in ACTIVATIONS:

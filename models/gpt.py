@@ -37,9 +37,7 @@ class GPTConfig:
     norm: str = "layer"  # layer, or rms: subtracts no mean, as good and cheaper
     norm_first: bool = True  # norms before the branches, so that deep ones train; GPT-1 had them behind
     eps: float = 1e-5  # under the root of each norm; a published model has its own
-    positions: str = (
-        "learned"  # learned: a table; sinusoidal: waves, beside tokens times √D; rotary: distances, in attention
-    )
+    positions: str = "learned"  # learned: a table; sinusoidal: waves, with tokens times √D; rotary: in attention
     rotary_base: float = 10_000.0  # with rotary, about the longest distance told apart: smaller for short blocks
     key_heads: int = 0  # heads of keys and values, each shared by several of queries: a smaller cache; 0: as many
     normalised: bool = False  # queries and keys of length 1 times a learned scale: bears a higher learning rate
@@ -61,8 +59,10 @@ class GPTConfig:
                 f"GPTConfig: {self.positions} positions take features in pairs, and width {self.width} with heads "
                 f"{self.heads} leaves {paired} of them; take an even number"
             )
-        if min(self.eps, self.rotary_base) <= 0:
-            raise ValueError(f"GPTConfig: eps {self.eps} and rotary_base {self.rotary_base} must be above 0")
+        if not (0 < self.eps < math.inf and 0 < self.rotary_base < math.inf):
+            raise ValueError(
+                f"GPTConfig: eps {self.eps} and rotary_base {self.rotary_base} must be above 0, and finite"
+            )
 
     @property
     def features(self) -> int:

@@ -89,7 +89,7 @@ def test_documents_of_a_text(kind: str, text: str, found: list[str], tmp_path: P
         ("{text: 3}", "line 2 of the data is no JSON"),
         ("[1]", "line 2 of the data is no JSON object"),
         ('{"body": "x"}', r"line 2 .* no text in a field 'text'; its fields are 'body'"),
-        ('{"text": null}', "line 2 .* no text in a field 'text'"),
+        ('{"text": null}', "line 2 .* no text in a field 'text' but null"),
         ("[" * 100_000, "line 2 of the data is no JSON"),
         ('{"text": "\\ud83d"}', r"line 2 .*U\+D83D at position 0 is half of a surrogate pair"),
     ],
@@ -291,7 +291,7 @@ def test_pairs_go_on_where_they_stopped(stop: int) -> None:
 @pytest.mark.parametrize("state", [{"epoch": 0, "position": 23}, {"epoch": -1, "position": 0}])
 def test_a_position_outside_the_data_is_refused(state: dict[str, int]) -> None:
     source = PairSource(EXAMPLES, 12, 0)
-    with pytest.raises(ValueError, match="among 23 pairs"):
+    with pytest.raises(ValueError, match="among 23 examples"):
         source.load_state(state)
     assert source.state() == {"epoch": 0, "position": 0}
 

@@ -73,6 +73,9 @@ def test_the_nearest_lines(folder: Path, tmp_path: Path, capsys: pytest.CaptureF
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
     assert lines[0].split(maxsplit=1) == ["1.000", "3: a cat sat"]
+    text.write_text("\n \n")
+    assert run("--model", folder, "--search", text, "a cat sat") == 2
+    assert "no line with text" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -81,7 +84,7 @@ def test_the_nearest_lines(folder: Path, tmp_path: Path, capsys: pytest.CaptureF
         ([], "give sentences to compare"),
         (["--search", "x.txt", "a", "b"], "give one query"),
         (["--model", "nowhere", "a"], "nowhere is no folder"),
-        (["--search", "nowhere.txt", "a"], "nowhere.txt"),
+        (["--search", "nowhere.txt", "a"], "nowhere.txt does not exist; check the path"),
         (["--top", "0", "a"], "top is 0"),
         (["--mdoel", "x", "a"], "did you mean '--model'"),
     ],

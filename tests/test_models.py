@@ -268,6 +268,8 @@ def test_dropout_is_for_training_only() -> None:
         ({"key_heads": 3}, "a multiple of key_heads"),
         ({"hidden": -1}, "hidden -1"),
         ({"eps": 0.0}, "must be above 0"),
+        ({"eps": float("nan")}, "must be above 0"),
+        ({"rotary_base": float("nan")}, "must be above 0"),
     ],
 )
 def test_shapes_that_cannot_be_built(changes: dict[str, Any], said: str) -> None:
@@ -275,6 +277,8 @@ def test_shapes_that_cannot_be_built(changes: dict[str, Any], said: str) -> None
         dataclasses.replace(SMALL, **changes)
     with pytest.raises(ValueError, match="vocab_size"):
         BigramConfig(0)
+    with pytest.raises(ValueError, match="eps must be 0 or more, and finite"):
+        BERTConfig(11, eps=float("nan"))
 
 
 def test_definitions_compute_the_same() -> None:

@@ -20,9 +20,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 from safetensors.numpy import load_file
+from simple_parsing.help_formatter import TEMPORARY_TOKEN
 
+from models import MODELS
 from tinygrad_edu.training import Report, Trainer, load_checkpoint, read_metrics, save_checkpoint
-from tools import cli, generate, train
+from tools import cli, embed, generate, prepare, read, train
 from tools.lock import locked
 from tools.progress import Display
 
@@ -185,7 +187,7 @@ def test_a_preset_gives_defaults_and_options_win() -> None:
     }
 
 
-@pytest.mark.parametrize("model", ["bigram", "gpt"])
+@pytest.mark.parametrize("model", MODELS)
 def test_help_explains_every_option(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         train.main([model, "--help"])
@@ -196,13 +198,26 @@ def test_help_explains_every_option(model: str, capsys: pytest.CaptureFixture[st
     assert len(options) > 20
     for name in ("--val-fraction", "--resume", "--device", "--preset"):
         assert name in shown
-    assert ("--heads" in shown) == (model == "gpt")
+    assert ("--heads" in shown) == (model != "bigram")
     assert [line.split()[0] for line in options].count("--vocab-size") == 1  # the tokenizer's; it decides the model's
     words = " ".join(shown.split())
     for option in train._parser(model, {})._actions:
         if option.option_strings and option.dest != "help":
-            assert option.help
-            assert " ".join(option.help.split())[:40] in words
+            said = " ".join((option.help or "").replace(TEMPORARY_TOKEN, "").split())
+            assert said, option.option_strings
+            assert said[:40] in words
+
+
+@pytest.mark.parametrize(
+    ("tool", "usage"), [(prepare, "FILE [FILE ...]"), (embed, "[SENTENCE ...]"), (read, "DIR [IMAGE ...]")]
+)
+def test_help_says_what_may_be_given_several_times(tool: Any, usage: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        tool.main(["--help"])
+    shown = capsys.readouterr().out
+    assert f"{usage}\n\n" in shown
+    assert "(default: None)" not in shown
+    assert "(default: )" not in shown
 
 
 # bad input: one line on stderr, exit code 2, nothing written
@@ -213,6 +228,7 @@ BAD_TRAINING: dict[str, tuple[list[str], str]] = {
     "below a file": (["gpt", "--data", "{text}/x"], "cannot be read"),
     "empty file": (["gpt", "--data", "{tmp}/empty.txt"], "is empty"),
     "not UTF-8": (["gpt", "--data", "{tmp}/latin.txt"], "byte 0xe9 at position 3"),
+    "not UTF-8 but 16": (["gpt", "--data", "{tmp}/utf16.txt"], "iconv -f UTF-16"),
     "too short": (["gpt", "--data", "{tmp}/short.txt", "--val-fraction", "0"], "10 tokens, fewer than one window"),
     "too short for two parts": (["gpt", "--data", "{tmp}/short.txt"], "10 tokens"),
     "no model": ([], "name the model first"),
@@ -291,6 +307,7 @@ def attempt(capsys: pytest.CaptureFixture[str]) -> Callable[..., None]:
 def test_train_refuses(case: str, text: Path, copied: Path, tmp_path: Path, attempt: Callable[..., None]) -> None:
     (tmp_path / "empty.txt").write_bytes(b"")
     (tmp_path / "latin.txt").write_bytes("café".encode("latin-1"))
+    (tmp_path / "utf16.txt").write_bytes("café".encode("utf-16"))
     (tmp_path / "short.txt").write_text("ten tokens")
     (tmp_path / "other.txt").write_text(TEXT[::-1])
     (tmp_path / "ö.txt").write_text(TEXT + "ö", encoding="utf-8")

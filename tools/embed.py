@@ -97,6 +97,8 @@ def main(arguments: list[str]) -> int:
         if options.top < 1:
             raise UserError(f"top is {options.top}; it must be 1 or more")
         lines = read_text(Path(options.search)).splitlines() if options.search else []
+        if options.search and not any(map(str.strip, lines)):
+            raise UserError(f"{options.search} holds no line with text in it")
         embed = Embedder(options.model or _installed(), check_device(options.device))
         if options.search:
             _print_nearest(embed, lines, sentences[0], options.top)

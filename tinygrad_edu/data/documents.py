@@ -111,7 +111,8 @@ def _field(fields: dict[str, Any], name: str, number: int) -> str:
     value = fields.get(name)
     if not isinstance(value, str):
         has = ", ".join(map(repr, fields)) or "none"
-        raise DataError(f"line {number} of the data has no text in a field {name!r}; its fields are {has}")
+        instead = f" but {json.dumps(value)[:60]}" if name in fields else f"; its fields are {has}"
+        raise DataError(f"line {number} of the data has no text in a field {name!r}{instead}")
     try:
         return check_text(value, f"line {number} of the data, field {name!r}")
     except ValueError as error:

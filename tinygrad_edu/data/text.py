@@ -40,9 +40,7 @@ def opening(path: Path) -> Iterator[IO[bytes]]:
         with open(path, "rb") as file:
             yield file
     except FileNotFoundError:
-        raise DataError(
-            f"data file {path} does not exist; check the path, or leave it out for the built-in text"
-        ) from None
+        raise DataError(f"data file {path} does not exist; check the path") from None
     except IsADirectoryError:
         raise DataError(f"data file {path} is a folder; name one text file in it") from None
     except OSError as error:
@@ -51,9 +49,10 @@ def opening(path: Path) -> Iterator[IO[bytes]]:
 
 def undecodable(path: Path, byte: int, position: int) -> DataError:
     """The error for a byte of a data file that is no part of a character."""
+    known = "UTF-16" if position == 0 and byte in (0xFE, 0xFF) else "LATIN1"  # its byte order mark
     return DataError(
         f"data file {path} is not UTF-8: byte 0x{byte:02x} at position {position}; "
-        f"convert it, for example with `iconv -f LATIN1 -t UTF-8`"
+        f"convert it, for example with `iconv -f {known} -t UTF-8`"
     )
 
 
