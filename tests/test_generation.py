@@ -211,11 +211,21 @@ def test_no_tokens_gives_the_prompt_without_asking_the_model() -> None:
     assert model.seen == []
 
 
-@pytest.mark.parametrize("options", [{"tokens": -1}, {"temperature": -1}, {"top_k": -1}, {"top_p": 0}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tokens": -1},
+        {"tokens": 1.5},
+        {"temperature": -1},
+        {"top_k": -1},
+        {"top_p": 0},
+        {"repetition_penalty": float("inf")},
+    ],
+)
 def test_wrong_options_are_refused_before_the_model_runs(options: dict[str, Any]) -> None:
     model = Toy(after_last)
     for function in (generate, stream):
-        with pytest.raises(ValueError, match=next(iter(options))):
+        with pytest.raises((ValueError, TypeError), match=next(iter(options))):
             function(model, [1], **{"tokens": 3, **options})
     assert model.seen == []
 

@@ -1,5 +1,6 @@
 """Autoregressive generation: predict the next token, append it, read it back in."""
 
+import operator
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -119,6 +120,10 @@ def _columns(
     stops: list[int],
     pad: int,
 ) -> Iterator[np.ndarray]:
+    try:
+        tokens = operator.index(tokens)
+    except TypeError:
+        raise TypeError(f"tokens is {tokens!r}; it is a whole number of tokens to append") from None
     if tokens < 0:
         raise ValueError(f"tokens is {tokens}; it must be 0 or more")
     if isinstance(seed, int) and seed < 0:

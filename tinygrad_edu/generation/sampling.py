@@ -1,5 +1,6 @@
 """From one row of logits to the next token's id: temperature, top-k, top-p and the draw."""
 
+import math
 import operator
 from typing import Any
 
@@ -77,14 +78,13 @@ def penalised(logits: Any, ids: Any, penalty: float, counted: Any = None) -> np.
 
     logits [..., V]. ids [..., T]: the text so far. penalty: above 0; 1 changes nothing, below 1 favours repetition.
     counted [..., T], boolean: which of the ids belong to the text, all where None.
-    Returns float64 [..., V]. Raises ValueError for a penalty that is not above 0.
+    Returns float64 [..., V]. Raises ValueError for a penalty that is not above 0, or not finite.
     Source: Keskar et al., "CTRL: a conditional Transformer language model for controllable generation", 2019.
 
     >>> penalised([2.0, -1.0, 3.0], [0, 1], 2.0).tolist()
     [1.0, -2.0, 3.0]
     """
-    if not penalty > 0:
-        raise ValueError(f"repetition_penalty is {penalty}; it must be above 0 (1 changes nothing)")
+    check_sampling(1.0, None, None, repetition_penalty=penalty)
     z, ids = np.array(logits, dtype=np.float64), np.asarray(ids)
     weaker = np.where(z > 0, z / penalty, z * penalty)
     seen = np.zeros(z.shape, dtype=bool)
@@ -115,8 +115,10 @@ def check_sampling(
         raise ValueError(f"top_p is {top_p}; it must be above 0 and at most 1 (1 keeps all tokens)")
     if min_p is not None and not 0 <= min_p <= 1:
         raise ValueError(f"min_p is {min_p}; it must lie from 0 (keeps all tokens) to 1")
-    if not repetition_penalty > 0:
-        raise ValueError(f"repetition_penalty is {repetition_penalty}; it must be above 0 (1 changes nothing)")
+    if not 0 < repetition_penalty < math.inf:
+        raise ValueError(
+            f"repetition_penalty is {repetition_penalty}; it must be above 0, and finite (1 changes nothing)"
+        )
     return k, 1.0 if top_p is None else top_p
 
 

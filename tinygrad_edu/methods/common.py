@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
@@ -50,10 +51,13 @@ def numpy_names(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def operand(x: Any, like: Variable) -> Any:
-    """A tensor as it is, anything else as a tensor beside `like`."""
+    """A tensor as it is, anything else as a tensor beside `like`, whose floating dtype it takes on."""
     if isinstance(x, Variable):
         return x
-    return wrap(like.result, backend.new_array(x, device=backend.device_of(like.array)))
+    array = backend.new_array(x, device=backend.device_of(like.array))
+    if array.dtype.kind == like.array.dtype.kind == "f":
+        array = array.astype(like.array.dtype, copy=False)
+    return wrap(like.result, array)
 
 
 def brought(value: Any, like: Variable) -> Any:
@@ -127,7 +131,7 @@ def integers(values: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
     values = values if named is None else (named,)
     if len(values) == 1 and isinstance(values[0], tuple | list):
         values = tuple(values[0])
-    return tuple(int(v.__index__()) for v in values)
+    return tuple(operator.index(v) for v in values)
 
 
 def full_shape(x: Variable, target: tuple[int, ...], what: str) -> tuple[int, ...]:
@@ -168,6 +172,8 @@ def index_of(key: Any, like: Variable) -> Any:
     def own(part: Any) -> Any:
         if not _is_array(part):
             return part
+        if not part.ndim and part.dtype.kind in "iu":
+            return int(part.item())  # like any number it leaves a view
         copy = backend.copy_beside(part.array if isinstance(part, Variable) else part, like.array)
         if thread.mode.trace is not None:
             thread.mode.trace.copied(part, copy)
