@@ -113,8 +113,9 @@ class TestDtypes:
     @pytest.mark.parametrize("left", [np.float64(3), np.array([10.0, 20.0]), np.ones((2, 2))])
     def test_numpy_on_the_left_leaves_the_op_to_the_tensor(self, left: Any) -> None:
         t = tg.Tensor([1.0, 2.0], requires_grad=True)
-        for y in (left * t, left - t, left / t, left + t, *((left @ t,) if np.ndim(left) else ())):
+        for y in (left * t, left - t, left / t, left + t, *((left @ t, t @ left) if np.ndim(left) else ())):
             assert type(y) is tg.Tensor
+            assert y.dtype == tg.float32
             assert y.requires_grad
         loss = (np.float64(3) * t).sum() + (np.array([10.0, 20.0]) * t).sum()
         assert loss.item() == 59
@@ -308,3 +309,9 @@ class TestCreation:
         assert u.min() >= -1
         assert u.max() < 3
         assert abs(u.mean() - 1) < 0.05
+
+
+@pytest.mark.parametrize("make", [lambda n: tg.zeros(n), lambda n: tg.ones(2, 3).reshape(n), lambda n: tg.rand(1, n)])
+def test_lengths_are_integers(make: Any) -> None:
+    with pytest.raises(TypeError, match="'float' object cannot be interpreted as an integer"):
+        make(6.0)
