@@ -311,7 +311,7 @@ class TestCreation:
         assert abs(u.mean() - 1) < 0.05
 
 
-@pytest.mark.parametrize("make", [lambda n: tg.zeros(n), lambda n: tg.ones(2, 3).reshape(n), lambda n: tg.rand(1, n)])
+@pytest.mark.parametrize("make", [tg.zeros, lambda n: tg.ones(2, 3).reshape(n), lambda n: tg.rand(1, n)])
 def test_lengths_are_integers(make: Any) -> None:
     with pytest.raises(TypeError, match="'float' object cannot be interpreted as an integer"):
         make(6.0)
