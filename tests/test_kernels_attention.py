@@ -137,6 +137,17 @@ def test_attention_of_extreme_scores_is_finite(dtype, size):
     assert all(np.isfinite(d).all() for d in got)
 
 
+def test_attention_of_float16_does_not_overflow():
+    """e¹² is more than float16 can hold."""
+    x = numbers((1, 2, 9, 4), np.float64, 1)
+    x = np.sqrt(40 / (x * x).sum(-1).max()) * x  # scores up to 20
+    out, saved = kernels.attention(*[x.astype(np.float16)] * 3, None, True)
+    got = kernels.attention_backward(*[x.astype(np.float16)] * 4, saved)
+    want, saved = kernels.attention(x, x, x, None, True)
+    for half, full in zip([out, *got], [want, *kernels.attention_backward(x, x, x, x, saved)], strict=True):
+        np.testing.assert_allclose(half, full, rtol=0, atol=0.03 * np.abs(full).max())
+
+
 @pytest.mark.parametrize("shape", [(0, 2, 3, 4), (2, 0, 3, 4), (2, 2, 0, 4), (1, 1, 3, 0)])
 def test_attention_of_nothing(shape):
     x = numbers(shape, np.float32)

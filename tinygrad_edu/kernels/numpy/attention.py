@@ -12,7 +12,7 @@ from .. import crew
 from .common import Gradients, ones
 
 GROUP = 1 << 20  # bytes of scores that are worked on together
-CALM = 30.0  # |score| up to which exp needs no shift: e³⁰ is far from both ends of float32
+CALM = 30.0  # |score| up to which exp needs no shift: e³⁰ is far from both ends of float32, but beyond float16's
 
 
 class Weights(NamedTuple):
@@ -123,7 +123,7 @@ def _visible(mask, shape, dtype):
 
 def _exp(e, visible, corner):
     """Scores become exp(score − shift), 0 for hidden keys; the shift is the same along a row."""
-    calm = e.max() <= CALM and e.min() >= -CALM
+    calm = e.itemsize > 2 and e.max() <= CALM and e.min() >= -CALM
     if not calm:
         _hide(e, visible, corner)
         e -= _largest(e)
