@@ -8,6 +8,7 @@ import numpy as np
 
 from tinygrad_edu import backend
 from tinygrad_edu.methods.common import axis_of, index_of, operand
+from tinygrad_edu.methods.keys import numbers_first
 from tinygrad_edu.ops import arithmetic, choice, shape
 from tinygrad_edu.ops import index as pick
 from tinygrad_edu.tape import Variable
@@ -22,6 +23,8 @@ class Picks(Variable, result=False):
     __slots__ = ()
 
     def __getitem__(self, key: Any) -> Tensor:
+        if (steps := numbers_first(key)) is not None:
+            return self[steps[0]][steps[1]]
         return pick.GetItem(self, index=index_of(key, self))
 
     def gather(self, dim: int, index: Any, *, sparse_grad: bool = False) -> Tensor:
