@@ -91,6 +91,21 @@ class TestPass:
         y.backward()
         assert grad_of(x) == [2.0**60]
 
+    def test_retain_grad_follows_a_change_in_place(self) -> None:
+        x = leaf(2.0)
+        h, seen = x * 1, x * 1
+        view = seen.view(1)
+        h.retain_grad()
+        view.retain_grad()
+        h.mul_(3)
+        seen.mul_(5)
+        (h * 7 + view * 11).sum().backward()
+        assert grad_of(h) == [7.0]
+        assert grad_of(view) == [11.0]
+        assert grad_of(x) == [76.0]
+        with pytest.raises(RuntimeError, match="retain_grad: this tensor needs no gradient"):
+            tg.ones(1).retain_grad()
+
     def test_retain_grad(self) -> None:
         x = leaf(2.0)
         h = x * x

@@ -44,9 +44,20 @@ def register_hook(v: Variable, hook: Callable[[Any], Any]) -> Handle:
 
 def retain(v: Variable) -> None:
     """Have backward write `.grad` of a tensor that an op made."""
+    if not v.requires_grad:
+        raise RuntimeError("retain_grad: this tensor needs no gradient, so none will come; set requires_grad first")
     if v.record is not None:
         key = key_of(v)
         retained[key] = weakref.ref(v, lambda _: retained.pop(key, None))
+
+
+def become(v: Variable, new: Variable) -> None:
+    """Let `v`, changed in place, have the history of `new`; a wish to see its `.grad` is for its new value."""
+    key = key_of(v)
+    v.record, v.index, v.needs = new.record, new.index, True
+    if key in retained and retained[key]() is v:
+        del retained[key]
+        retain(v)
 
 
 def hooked(key: Key, g: Any, kind: type[Variable]) -> Any:

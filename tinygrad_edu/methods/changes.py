@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tinygrad_edu import backend, gpu, random
+from tinygrad_edu import backend, gpu, hooks, random
 from tinygrad_edu.methods import sharing
 from tinygrad_edu.methods.common import axis_of, binary, brought, check_broadcast, index_of, operand
+from tinygrad_edu.methods.keys import numbers_first
 from tinygrad_edu.methods.picks import added_at, grid_of
 from tinygrad_edu.methods.shapes import triangle
 from tinygrad_edu.modes import thread
@@ -45,7 +46,7 @@ class Changes(Variable, result=False):
             result = choice.Cast(result, dtype=self.array.dtype)
         if result.record is not None:
             _keep_apart(result.record, self.array)
-            self.record, self.index, self.needs = result.record, result.index, True
+            hooks.become(self, result)
         self.array[...] = result.array
         self._version[0] += 1
         if result.record is not None:
@@ -79,6 +80,9 @@ class Changes(Variable, result=False):
             raise RuntimeError(f"{what}: this tensor's memory is read-only or copied (expand); clone() it first")
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        if (steps := numbers_first(key)) is not None:
+            self[steps[0]][steps[1]] = value  # type: ignore[index]
+            return
         place = index_of(key, self)
         value = operand(value, self)
         if value.array.dtype.kind == "f" and self.array.dtype.kind != "f":

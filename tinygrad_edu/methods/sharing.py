@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinygrad_edu import backend
+from tinygrad_edu import backend, hooks
 from tinygrad_edu.ops import index as pick
 from tinygrad_edu.ops import shape
 from tinygrad_edu.tape import Variable, wrap
@@ -51,7 +51,7 @@ def follow(other: Variable, v: Variable) -> None:
     lies, numbers = common
     flat = shape.Reshape(twin(v), shape=(v.array.size,))
     new = pick.SetItem(twin(other), pick.GetItem(flat, index=(numbers,)), index=lies)
-    other.record, other.index, other.needs = new.record, new.index, True
+    hooks.become(other, new)
 
 
 def _places(array: Any, start: int) -> Any:
