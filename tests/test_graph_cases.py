@@ -714,3 +714,12 @@ def test_backward_reads_arrays() -> None:
     """What a rule needs of shapes and numbers is no array that was kept."""
     graph = trace(lambda x: tg.cat([x, x * 2]).exp(), tg.randn(2, 3, requires_grad=True))
     assert [card.reads for card in steps(graph)] == [[], [], ["exp"]]
+
+
+def test_an_array_that_is_made_a_tensor_inside_is_the_input_still() -> None:
+    image = np.arange(6, dtype=np.float32).reshape(2, 3)
+    graph = trace(lambda image: tg.tensor(image) * 2 + tg.tensor(image + 1), image)
+    assert [(c.header, c.words) for c in graph.picture().cards() if c.role == "leaf"] == [("image", "input")]
+    assert headers(graph) == ["mul = image · 2", "add = mul + constant"]
+    blank = trace(lambda image: tg.tensor(image) + tg.zeros(2, 3), np.zeros((2, 3), np.float32))  # which of them?
+    assert not any(card.role == "leaf" for card in blank.picture().cards())

@@ -13,11 +13,16 @@ from tinygrad_edu.plan import Branch
 from tinygrad_edu.tape import Op
 
 
-def same_integers(array: Any, given: Any) -> bool:
-    """Whether two arrays hold the same integers."""
-    if array.shape != given.shape or given.dtype.kind not in "iub":
+def is_copy(array: Any, given: Any) -> bool:
+    """Whether two arrays hold the same elements: integers, or numbers that are not all the same one."""
+    if (
+        array.shape != given.shape
+        or given.dtype.kind not in "iubf"
+        or (array.dtype.kind == "f") != (given.dtype.kind == "f")
+    ):
         return False
-    return bool((backend.on_host(array) == backend.on_host(given)).all())
+    x, y = backend.on_host(array), backend.on_host(given)
+    return bool((x == y).all()) and (x.dtype.kind != "f" or bool(x.size and (x != x.flat[0]).any()))
 
 
 @cache

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tinygrad_edu import backend, tape
-from tinygrad_edu.graph.describe import is_optional, kept_inputs, kept_outputs, picked_names, same_integers
+from tinygrad_edu.graph.describe import is_copy, is_optional, kept_inputs, kept_outputs, picked_names
 from tinygrad_edu.graph.graph import Graph
 from tinygrad_edu.graph.record import Note, Output, Record
 from tinygrad_edu.graph.recorder import UNKNOWN, Recorder
@@ -55,7 +55,7 @@ def graph_of(root: Variable, inputs: tuple[Any, ...], local: Mapping[str, Any]) 
         }
     known = [x for x in (*inputs, *(x for _, x in _variables(local))) if isinstance(x, Variable)]
     for array in (array for entry in records for array in picked_names(entry.static).values()):
-        source = next((x for x in known if same_integers(array, x.array)), None)
+        source = next((x for x in known if is_copy(array, x.array)), None)
         if source is not None:  # an index is kept as a copy
             recorder.copied(source, array)
     with setting(grad=True):

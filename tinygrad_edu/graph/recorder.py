@@ -16,11 +16,11 @@ from tinygrad_edu.graph.describe import (
     arguments_of,
     dtype_of,
     formula_of,
+    is_copy,
     names_of,
     picked_names,
     plain_arguments,
     reads_of,
-    same_integers,
 )
 from tinygrad_edu.graph.grids import LARGEST, Look, beside, cut, integers, look
 from tinygrad_edu.graph.record import Application, Branch, Group, Line, Name, Record, Saved, Sum, Value
@@ -126,15 +126,17 @@ class Recorder(Called):
         """A Value for an array that no recorded op made."""
         array = x.array if isinstance(x, Variable) else x
         kind, path = self.owners.get(id(array), (kind, None))
-        if kind == "tensor" and array.dtype.kind in "iub" and any(same_integers(array, given) for given in self.given):
+        wanted = isinstance(x, Variable) and x.requires_grad
+        source = None
+        if kind == "tensor" and not wanted:
+            source = next((given for given in self.given if is_copy(array, given)), None)
+        if source is not None:
             kind = "input"  # a copy, as a model makes of ids that come as plain arrays
-            source = next(given for given in self.given if same_integers(array, given))
             if id(source) in self.axes:
                 self.unpacked(array, self.axes[id(source)])
             self.names.setdefault(id(array), []).extend(self.names.get(id(source), []))
         if isinstance(x, Parameter | Buffer) and path is None:
             kind = "parameter" if isinstance(x, Parameter) else "buffer"
-        wanted = isinstance(x, Variable) and x.requires_grad
         if kind == "tensor" and isinstance(x, Variable) and x.record is not None:
             kind = "earlier"
         if kind == "tensor" and wanted and self.learning is not None and id(x) not in self.learning:
