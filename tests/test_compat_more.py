@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import tinygrad_edu as tg
-from tinygrad_edu import autograd, nn
+from tinygrad_edu import amp, autograd, nn, optim
+from tinygrad_edu.utils import data
 
 
 def test_pieces() -> None:
@@ -114,3 +115,61 @@ def test_methods_that_draw_and_measure() -> None:
     assert tg.tensor([0.0, 1.0]).multinomial(num_samples=3, replacement=True).tolist() == [1, 1, 1]
     assert tg.tensor([3.0, 0.0]).dist(tg.tensor([0.0, 4.0])).item() == 5.0
     assert tg.ones(1).get_device() == -1
+
+
+def test_mixed_precision_changes_nothing() -> None:
+    w = nn.Parameter(tg.ones(2))
+    optimizer = optim.SGD([w], lr=0.5)
+    scaler = tg.cuda.amp.GradScaler(init_scale=2.0**16, enabled=True)
+    with tg.autocast("cuda", dtype=tg.float16), amp.autocast(enabled=False):
+        loss = (w * w).sum()
+    assert loss.dtype == tg.float32
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    assert w.grad is not None
+    assert w.grad.tolist() == [2.0, 2.0]
+    scaler.step(optimizer)
+    scaler.update()
+    scaler.load_state_dict(scaler.state_dict())
+    assert w.tolist() == [0.0, 0.0]
+    assert amp.autocast("cpu")(len)([1]) == 1
+
+
+class Countdown(data.IterableDataset):
+    def __iter__(self) -> Any:
+        return iter([3, 2, 1])
+
+
+def test_a_data_set_that_goes_its_own_way() -> None:
+    assert [b.tolist() for b in data.DataLoader(Countdown(), batch_size=2)] == [[3, 2], [1]]
+    assert [b.tolist() for b in data.DataLoader(Countdown(), batch_size=2, drop_last=True)] == [[3, 2]]
+    assert list(data.DataLoader(Countdown(), batch_size=None)) == [3, 2, 1]
+    with pytest.raises(ValueError, match="an IterableDataset gives the order already"):
+        data.DataLoader(Countdown(), shuffle=True)
+    with pytest.raises(TypeError, match="Countdown needs __len__"):
+        len(data.DataLoader(Countdown()))
+
+
+def test_samplers() -> None:
+    class Backwards(data.Sampler):
+        def __iter__(self) -> Any:
+            return iter([2, 1, 0])
+
+        def __len__(self) -> int:
+            return 3
+
+    both = data.ConcatDataset([[10, 11], [], [12]])
+    assert [both[i] for i in range(-3, 3)] == [10, 11, 12] * 2
+    for outside in (3, -4):
+        with pytest.raises(IndexError, match="of 3"):
+            both[outside]
+    assert [b.tolist() for b in data.DataLoader(both, sampler=Backwards(both))] == [[12], [11], [10]]
+    batches = data.BatchSampler(data.SequentialSampler(both), 2, drop_last=False)
+    loader = data.DataLoader(both, batch_sampler=batches)
+    assert [b.tolist() for b in loader] == [[10, 11], [12]]
+    assert len(loader) == len(batches) == 2
+    assert len(data.BatchSampler(range(3), 2, drop_last=True)) == 1
+    with pytest.raises(ValueError, match="a batch_sampler makes the batches"):
+        data.DataLoader(both, batch_size=2, batch_sampler=batches)
+    with pytest.raises(ValueError, match="at least 1, got 0"):
+        data.BatchSampler(range(3), 0, drop_last=True)

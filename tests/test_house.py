@@ -43,6 +43,7 @@ FLOORS = [
     "tape",
     "plan",
     "cuda",
+    "amp",
     "random",
     "modes",
     "absent",

@@ -4,9 +4,10 @@ import importlib as _importlib
 import math as _math
 from typing import Any as _Any
 
-from tinygrad_edu import cuda, random
+from tinygrad_edu import amp, cuda, random
 from tinygrad_edu import mirrored as _mirrored
 from tinygrad_edu.absent import missing as _missing
+from tinygrad_edu.amp import autocast
 from tinygrad_edu.backend import bool_, float16, float32, float64, int8, int16, int32, int64, uint8
 
 # fmt: off
@@ -45,7 +46,8 @@ __version__ = "0.1.0"
 # fmt: off
 __all__ = [  # noqa: RUF022
     "BoolTensor", "ByteTensor", "DoubleTensor", "FloatTensor", "Generator", "HalfTensor", "IntTensor", "LongTensor",
-    "Size", "Tensor", "arange", "are_deterministic_algorithms_enabled", "as_tensor", "atleast_1d", "backends",
+    "Size", "Tensor", "amp", "arange", "are_deterministic_algorithms_enabled", "as_tensor", "atleast_1d", "autocast",
+    "backends",
     "bernoulli", "block_diag", "bool", "broadcast_tensors", "bucketize", "cartesian_prod", "cat", "cdist",
     "column_stack", "compile", "concat", "concatenate", "cuda", "definitions", "device", "double", "dtype", "e",
     "einsum", "empty", "empty_like", "enable_grad", "eye", "finfo", "float", "float16", "float32", "float64",
@@ -75,8 +77,6 @@ _INSTEAD = {
     "polar": "tensors hold no complex numbers; use cos and sin and two tensors",
     "view_as_complex": "tensors hold no complex numbers; use .unbind(-1) and two tensors",
     "view_as_real": "tensors hold no complex numbers; use stack([real, imaginary], dim=-1)",
-    "autocast": "there is no mixed precision; leave the line out, everything is computed in float32",
-    "amp": "there is no mixed precision; leave it out, everything is computed in float32",
     "jit": "there is no compiler; use the model as it is",
     "distributed": "there are no processes to talk to; tinygrad_edu.parallel.Shards uses the cores of one machine",
     "multiprocessing": "use Python's own; tinygrad_edu.parallel.Shards uses the cores of one machine",

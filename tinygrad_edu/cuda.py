@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinygrad_edu import backend, gpu, random
+from tinygrad_edu import amp, backend, gpu, random
 from tinygrad_edu.absent import missing
 from tinygrad_edu.device import number_of
 from tinygrad_edu.gpu import OutOfMemoryError
 
 __all__ = [
     "OutOfMemoryError",
+    "amp",
     "current_device",
     "device_count",
     "empty_cache",
@@ -120,7 +121,6 @@ def _of_pool(what: str, device: Any) -> int:
 
 
 _INSTEAD = {
-    "amp": "there is no mixed precision; compute in float32",
     "Stream": "the array library's own stream is used",
     "max_memory_allocated": "memory_allocated() tells the present use",
 }

@@ -3,13 +3,36 @@
 from typing import Any
 
 from tinygrad_edu.absent import missing
-from tinygrad_edu.utils.data.dataloader import DataLoader, RandomSampler, default_collate
-from tinygrad_edu.utils.data.dataset import Dataset, Subset, TensorDataset, random_split
+from tinygrad_edu.utils.data.dataloader import DataLoader, default_collate
+from tinygrad_edu.utils.data.dataset import (
+    ConcatDataset,
+    Dataset,
+    IterableDataset,
+    Subset,
+    TensorDataset,
+    random_split,
+)
+from tinygrad_edu.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
-__all__ = ["DataLoader", "Dataset", "RandomSampler", "Subset", "TensorDataset", "default_collate", "random_split"]
+__all__ = [
+    "BatchSampler",
+    "ConcatDataset",
+    "DataLoader",
+    "Dataset",
+    "IterableDataset",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "Subset",
+    "TensorDataset",
+    "default_collate",
+    "random_split",
+]
 
 _INSTEAD = {
-    "IterableDataset": "write a Dataset with __getitem__ and __len__",
+    "get_worker_info": "there are no workers: every batch is made where it is used",
+    "WeightedRandomSampler": "use multinomial(weights, n, replacement=True).tolist() as the sampler",
+    "SubsetRandomSampler": "use DataLoader(Subset(dataset, indices), shuffle=True)",
     "DistributedSampler": "there are no processes to share the samples",
     "distributed": "there are no processes to share the samples",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,13 @@ class Dataset:
 
     def __len__(self) -> int:
         raise TypeError(f"{type(self).__name__} needs __len__(self)")
+
+
+class IterableDataset(Dataset):
+    """Samples one after the other. A subclass writes `__iter__`."""
+
+    def __iter__(self) -> Iterator[Any]:
+        raise NotImplementedError(f"{type(self).__name__} needs __iter__(self)")
 
 
 class TensorDataset(Dataset):
@@ -53,6 +60,28 @@ class Subset(Dataset):
 
     def __len__(self) -> int:
         return len(self.indices)
+
+
+class ConcatDataset(Dataset):
+    """The samples of several data sets, one behind the other.
+
+    >>> ConcatDataset(["ab", "cde"])[-1]
+    'e'
+    """
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        self.datasets = list(datasets)
+
+    def __getitem__(self, index: int) -> Any:
+        at = index + len(self) if index < 0 else index
+        for dataset in self.datasets if at >= 0 else ():
+            if at < len(dataset):
+                return dataset[at]
+            at -= len(dataset)
+        raise IndexError(f"ConcatDataset: sample {index} of {len(self)}")
+
+    def __len__(self) -> int:
+        return sum(map(len, self.datasets))
 
 
 def random_split(dataset: Any, lengths: Sequence[float], generator: random.Generator | None = None) -> list[Subset]:
