@@ -130,6 +130,17 @@ class TestBeamSearch:
         (found,) = beam_search(model.answering(SOURCE[:1]), [1], 6, 1, stop=2)
         assert found.ids.tolist() == [i for i in greedy if i != 2]
 
+    def test_an_end_that_is_not_among_the_likeliest_is_no_answer(self) -> None:
+        class Rule(nn.Module):
+            config = Seq2SeqConfig(vocab_size=3)
+
+            def forward(self, ids: Any) -> tg.Tensor:
+                return tg.tensor(np.log([[[0.5, 0.2, 0.3]]] * len(ids)))  # token 2 ends a text
+
+        (greedy,) = beam_search(Rule(), [0], 5, 1, stop=2)
+        assert greedy.ids.tolist() == [0] * 5  # though [] would have the higher score, ln 0.3
+        assert [] in [found.ids.tolist() for found in beam_search(Rule(), [0], 5, 2, stop=2)]
+
     def test_the_penalty_compares_lengths(self) -> None:
         class Rule(nn.Module):
             config = Seq2SeqConfig(vocab_size=3)

@@ -30,14 +30,16 @@ def beam_search(
 ) -> list[Found]:
     """Up to `beams` continuations of one prompt, best first.
 
-    In every step each of the `beams` texts is continued by every token, and the likeliest of all these are kept. Of
-    texts that have ended with `stop`, and at last of those that have not, the ones with the highest score
+    In every step each of the `beams` texts is continued by every token. Of these the `beams` likeliest that end with
+    none of `stop` are followed on, and what is among the `beams` likeliest of all and does end is set aside. Of those,
+    and at last of the texts that have not ended, the ones with the highest score
 
         score = ln p / ((5 + n) / 6)^length_penalty
 
     are given, n counting all tokens: without a penalty a longer text would never be likelier than its own beginning.
 
-    model: as in `generate`. ids: a prompt [T]. tokens: the longest continuation. beams: 1 is greedy. stop: a token, or
+    model: as in `generate`. ids: a prompt [T]. tokens: the longest continuation. beams: 1 follows the
+    greedy text, and goes on where it ends if a longer one could still score higher. stop: a token, or
     several, that ends a text. length_penalty: 0 ranks by probability alone. vocab_size: ids from here on are padding.
     Raises ValueError for an empty prompt, and numbers below 1.
     Source: Wu et al., "Google's neural machine translation system", 2016, section 7.
@@ -58,12 +60,13 @@ def beam_search(
 
     for n in range(1, tokens + 1):
         total = so_far[:, None] + log_softmax(reader.logits()[:, :vocab_size])  # [rows, V]
-        for row, token in zip(*np.nonzero(np.isin(np.arange(total.shape[1]), stops)[None] & np.isfinite(total))):
-            ended.append(found(row, total[row, token], n))
-        total[:, stops[stops < total.shape[1]]] = -np.inf
-        best = np.argsort(-total, axis=None, kind="stable")[:beams]
-        best = best[np.isfinite(total.ravel()[best])]
+        order = np.argsort(-total, axis=None, kind="stable")
+        order = order[np.isfinite(total.ravel()[order])]
+        ends = np.isin(order % total.shape[1], stops)
+        likely = order[:beams][ends[:beams]]
+        ended += [found(i // total.shape[1], total.ravel()[i], n) for i in likely]
         ended = sorted(ended, key=lambda f: -f.score)[:beams]
+        best = order[~ends][:beams]
         rows, column = np.divmod(best, total.shape[1])
         so_far = total.ravel()[best]
         # a text only becomes less likely, and the longest possible is judged most mildly
