@@ -197,8 +197,13 @@ def _read_config(folder: Path, kind: str, reader: str) -> dict[str, Any]:
 
 
 def _read_tensors(folder: Path) -> Arrays:
-    if (folder / WEIGHTS).is_file() or not (folder / INDEX).is_file():
+    if (folder / WEIGHTS).is_file():
         return _arrays(folder / WEIGHTS)
+    if not (folder / INDEX).is_file():
+        raise FileNotFoundError(
+            f"{folder} has no {WEIGHTS}, nor its parts with {INDEX}; weights in another format, such as "
+            f"pytorch_model.bin, are not read: write them anew with save_pretrained of transformers"
+        )
     where = _parsed(folder / INDEX).get("weight_map")
     if not isinstance(where, dict) or not all(isinstance(name, str) for name in where.values()):
         raise ValueError(f"{folder / INDEX} has no weight_map from tensors to files")

@@ -51,6 +51,13 @@ def test_a_text_comes_back_as_it_was(kind: str, specials: tuple[str, ...]) -> No
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("text", [b"the", None, ["the"]])
+def test_what_is_no_text_is_refused(kind: str, text: Any) -> None:
+    with pytest.raises(TypeError, match=f"encode: a text is a str, not {type(text).__name__}"):
+        made(kind).encode(text)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_half_of_a_surrogate_pair_is_named(kind: str) -> None:
     with pytest.raises(ValueError, match=r"U\+D83D"):
         made(kind).encode("the \ud83d fox")

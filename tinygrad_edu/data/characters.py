@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_edu.data.tokenizer import OwnTokenizer, id_dtype
+from tinygrad_edu.data.tokenizer import OwnTokenizer, check_kind, id_dtype
 
 
 class CharTokenizer(OwnTokenizer):
@@ -82,7 +82,7 @@ class CharTokenizer(OwnTokenizer):
 
 
 def _codes(text: str) -> np.ndarray:
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
+    return np.frombuffer(check_kind(text, "encode").encode("utf-32-le", "surrogatepass"), "<u4")
 
 
 def _points(codes: np.ndarray) -> str:

@@ -43,10 +43,18 @@ def ends_among(specials: Mapping[str, int]) -> tuple[int | None, int | None]:
     return next((specials[name] for name in _BEGINS if name in specials), end), end
 
 
+def check_kind(text: str, doing: str) -> str:
+    """The text itself. Raises TypeError for what is none."""
+    if not isinstance(text, str):
+        raise TypeError(f"{doing}: a text is a str, not {type(text).__name__}")
+    return text
+
+
 def check_text(text: str, doing: str) -> str:
-    """The text itself. Raises ValueError for one half of a surrogate pair, which no UTF-8 file can hold."""
+    """The text itself. Raises ValueError for one half of a surrogate pair, which no UTF-8 file can hold, TypeError for
+    what is no text."""
     try:
-        text.encode()
+        check_kind(text, doing).encode()
     except UnicodeEncodeError as error:
         raise ValueError(
             f"{doing}: U+{ord(text[error.start]):04X} at position {error.start} is half of a surrogate pair and no "
