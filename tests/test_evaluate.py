@@ -128,6 +128,18 @@ def test_a_model_that_loses_its_way_has() -> None:
     assert exposure_bias(Stumbling(0.0, falls=True), COUNTING).ratio == 1
 
 
+def test_exposure_bias_that_no_number_tells() -> None:
+    measured = {"loss": 1.0, "tokens": 9, "perplexity": 2.7, "characters": 9, "bits_per_character": 1.4}
+    bias = {"ratio": math.inf, "true": 0.02, "own": 0.0, "error": 244140.6, "context": 32}
+    (line,) = [
+        text
+        for text in tool._lines({**measured, "accuracy": 0.1, "baseline": 0.1, "exposure_bias": bias}, "text")
+        if text.startswith("exposure bias")
+    ]
+    assert "beyond measure" in line
+    assert "±" not in line
+
+
 def test_exposure_bias_repeats_with_its_seed() -> None:
     model = Stumbling(0.1, falls=True)
     first, same, other = (exposure_bias(model, COUNTING, samples=20, seed=seed) for seed in (1, 1, 2))

@@ -162,9 +162,11 @@ def _lines(measured: dict[str, Any], task: str) -> list[str]:
         lines.append(f"exact match         {measured['exact_match']:.4f} of {measured['answers']:,} answers")
         lines.append(f"character errors    {measured['character_error_rate']:.4f} for each character")
     if bias := measured.get("exposure_bias"):
+        finite = math.isfinite(bias["ratio"])
+        ratio = f"{bias['ratio']:.3f} ± {bias['error']:.3f} (1: none)" if finite else "beyond measure"
         lines.append(
-            f"exposure bias       {bias['ratio']:.3f} ± {bias['error']:.3f} (1: none): quality {bias['true']:.3f} "
-            f"behind {bias['context']} true tokens, {bias['own']:.3f} behind its own"
+            f"exposure bias       {ratio}: quality {bias['true']:.3f} behind {bias['context']} true tokens, "
+            f"{bias['own']:.3f} behind its own"
         )
     return lines
 
