@@ -3,8 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 
+from tinygrad_edu.data import DataError
 from tools import cli, fill, generate, read, train
 
 
@@ -86,6 +89,23 @@ def test_what_cannot_be_read(options: list[Any], said: str, reader: Path, capsys
     told = capsys.readouterr().err
     assert said in told
     assert told.count("\n") == 1
+
+
+def test_a_transparent_ground_is_paper(tmp_path: Path) -> None:
+    ink = np.zeros((16, 40), np.uint8)
+    ink[4:12, 5:9] = 255
+    Image.fromarray(255 - ink).save(tmp_path / "paper.png")
+    Image.fromarray(np.stack([0 * ink, 0 * ink, 0 * ink, ink], axis=-1)).save(tmp_path / "glass.png")
+    paper, glass = (read.opened(str(tmp_path / name), 16, 128) for name in ("paper.png", "glass.png"))
+    assert paper.max() == 1
+    np.testing.assert_array_equal(glass, paper)
+
+
+def test_an_image_too_large_to_open_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Image.new("L", (64, 16)).save(tmp_path / "large.png")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
+    with pytest.raises(DataError, match=r"large\.png cannot be read as an image"):
+        read.opened(str(tmp_path / "large.png"), 16, 128)
 
 
 def test_each_tool_names_the_one_for_the_model(pairs: Path, reader: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -81,14 +81,17 @@ def read(model: OCR, tokenizer: Tokenizer, image: np.ndarray, beams: int = 4) ->
 def opened(name: str, height: int, length: int) -> np.ndarray:
     """An image file as the model reads it: [height, length] float32, scaled to the height, ink bright.
 
+    What is transparent counts as white.
+
     Raises DataError for a file that is no image, or a line too long for its height.
     """
     from PIL import Image, UnidentifiedImageError
 
     try:
         with Image.open(name) as file:
-            grey = file.convert("L")
-    except (OSError, UnidentifiedImageError) as error:
+            paper = Image.new("RGBA", file.size, "white")  # what is transparent shows
+            grey = Image.alpha_composite(paper, file.convert("RGBA")).convert("L")
+    except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as error:
         raise DataError(f"{name} cannot be read as an image ({error})") from None
     width = max(1, round(grey.width * height / grey.height))
     if width > length:
