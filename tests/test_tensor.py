@@ -77,6 +77,14 @@ class TestDtypes:
         (g,) = tg.grad((h * other).sum(), h)
         assert g.dtype == np.float32
 
+    def test_numbers_keep_their_digits_beside_a_float64(self) -> None:
+        x = tg.zeros(1, dtype=tg.float64)
+        x[0] = 0.1
+        assert x.item() == 0.1
+        index = tg.tensor([0])
+        for y in (x.scatter(0, index, 0.1), x.scatter(0, index, value=0.1), x.index_copy(0, index, [0.1])):
+            assert y.item() == 0.1
+
     def test_tensors_promote_as_in_pytorch(self) -> None:
         i, f, d, b = tg.arange(2), tg.ones(2), tg.ones(2, dtype="float64"), tg.tensor([True, False])
         scalar = tg.tensor(np.float64(2.0))

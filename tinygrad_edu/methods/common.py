@@ -54,9 +54,10 @@ def operand(x: Any, like: Variable) -> Any:
     """A tensor as it is, anything else as a tensor beside `like`, whose floating dtype it takes on."""
     if isinstance(x, Variable):
         return x
-    array = backend.new_array(x, device=backend.device_of(like.array))
-    if array.dtype.kind == like.array.dtype.kind == "f":
-        array = array.astype(like.array.dtype, copy=False)
+    place = backend.device_of(like.array)
+    array = backend.new_array(x, device=place)
+    if array.dtype.kind == like.array.dtype.kind == "f" and array.dtype != like.array.dtype:
+        array = backend.new_array(x, like.array.dtype, place)  # from x itself: it may have more digits than `array`
     return wrap(like.result, array)
 
 
