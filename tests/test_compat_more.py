@@ -173,3 +173,11 @@ def test_samplers() -> None:
         data.DataLoader(both, batch_size=2, batch_sampler=batches)
     with pytest.raises(ValueError, match="at least 1, got 0"):
         data.BatchSampler(range(3), 0, drop_last=True)
+
+
+def test_new_is_data_or_a_shape() -> None:
+    x = tg.ones(1, dtype=tg.float64)
+    assert x.new(2, 3).shape == (2, 3)
+    assert x.new(2, 3).dtype == x.new([0.1]).dtype == tg.float64
+    assert x.new([0.1]).item() == 0.1
+    assert x.new().shape == (0,)

@@ -146,6 +146,12 @@ class Conversions(Variable, result=False):
 
     new_empty = new_zeros
 
+    def new(self, *data: Any) -> Tensor:
+        """PyTorch's old maker of tensors: `new_tensor` of data, or, given lengths, zeros of that shape."""
+        if len(data) == 1 and not isinstance(data[0], int):
+            return self.new_tensor(data[0])
+        return self.new_zeros(*(data or (0,)))
+
     def new_tensor(self, data: Any, dtype: Any = None, requires_grad: Any = False) -> Tensor:
         """A tensor with a copy of `data`, of this dtype and on this device."""
         target = self.array.dtype if dtype is None else dtype

@@ -39,7 +39,6 @@ _INSTEAD |= {
     "bfloat16": "the array libraries have no such dtype; use float()",
     "storage": "x.array is the array itself",
     "untyped_storage": "x.array is the array itself",
-    "new": "use new_zeros, new_ones, new_full or new_tensor",
     "to_sparse": "every tensor is dense",
     "share_memory_": "threads share the memory anyway",
 }
