@@ -205,6 +205,12 @@ def test_masked_rows_of_a_text(text: Path) -> None:
         corpus.load(dataclasses.replace(config, documents="pairs"), task="masked")
 
 
+@pytest.mark.parametrize("task", ["masked", "pairs", "images"])
+def test_documents_are_refused_where_they_would_have_no_part(task: str) -> None:
+    with pytest.raises(ValueError, match="leave documents"):
+        corpus.load(TrainConfig(documents="lines"), task=task)
+
+
 # what is refused
 
 BAD: dict[str, tuple[list[str], str]] = {

@@ -85,6 +85,8 @@ def _pairs(config: TrainConfig, tokenizer: Tokenizer | None) -> tuple[Source, To
 def _masked(config: TrainConfig, tokenizer: Tokenizer | None) -> tuple[Source, Tokenizer]:
     if config.documents == PAIRS or (config.data and is_token_file(config.data)):
         raise DataError("a masked language model reads texts; give it a text file, not pairs or prepared tokens")
+    if config.documents:
+        raise DataError("a masked language model reads one stretch of text, documents as well; leave documents out")
     texts = _texts(config)
     made = tokenizer or choose(config.tokenizer, config.vocab_size, texts, MASKING)
     ids = np.concatenate([made.encode(text) for text in texts])
@@ -92,6 +94,8 @@ def _masked(config: TrainConfig, tokenizer: Tokenizer | None) -> tuple[Source, T
 
 
 def _sides(config: TrainConfig, tokenizer: Tokenizer | None) -> tuple[Source, Tokenizer]:
+    if config.documents not in ("", PAIRS) or config.lines:
+        raise DataError("this model learns from pairs of prompt and answer; leave documents and lines out")
     if config.data:
         asked = list(pairs(_lines(config)))
         at = training_part(len(asked), config.val_fraction, "pairs")
@@ -104,6 +108,8 @@ def _sides(config: TrainConfig, tokenizer: Tokenizer | None) -> tuple[Source, To
 
 
 def _rendered(config: TrainConfig, tokenizer: Tokenizer | None) -> tuple[Source, Tokenizer]:
+    if config.documents or config.lines:
+        raise DataError("this model learns from lines made of the words of a text; leave documents and lines out")
     text = read_text(config.data) if config.data else embedded_corpus()
     training, validation = list(lines(text, LINES_MADE)), list(lines(text, MEASURED, measured=True))
     made = tokenizer or choose(config.tokenizer, config.vocab_size, [PROMPT, *training, *validation], (END_OF_TEXT,))
