@@ -141,8 +141,9 @@ def test_attention_of_float16_does_not_overflow():
     """e¹² is more than float16 can hold."""
     x = numbers((1, 2, 9, 4), np.float64, 1)
     x = np.sqrt(40 / (x * x).sum(-1).max()) * x  # scores up to 20
-    out, saved = kernels.attention(*[x.astype(np.float16)] * 3, None, True)
-    got = kernels.attention_backward(*[x.astype(np.float16)] * 4, saved)
+    h = x.astype(np.float16)
+    out, saved = kernels.attention(h, h, h, None, True)
+    got = kernels.attention_backward(h, h, h, h, saved)
     want, saved = kernels.attention(x, x, x, None, True)
     for half, full in zip([out, *got], [want, *kernels.attention_backward(x, x, x, x, saved)], strict=True):
         np.testing.assert_allclose(half, full, rtol=0, atol=0.03 * np.abs(full).max())
