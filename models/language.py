@@ -28,7 +28,7 @@ class TokenModel(nn.Module):
     def ids(self, ids: Any) -> Tensor:
         """Integers [B, T] - array, nested list or Tensor - as a Tensor on the model's device.
 
-        Raises ValueError for another number of axes.
+        Raises ValueError for another number of axes, or rows without ids.
         """
         ids = self.here(ids)
         if ids.ndim != 2:
@@ -36,6 +36,8 @@ class TokenModel(nn.Module):
                 f"{type(self).__name__}: ids have shape {ids.shape} but [B, T] is wanted, a row of T ids for each of B "
                 f"sequences; for one sequence give [ids]"
             )
+        if ids.shape[1] == 0:
+            raise ValueError(f"{type(self).__name__}: the rows hold no ids, {ids.shape}; give one or more in each")
         return ids
 
     def here(self, given: Any) -> Any:

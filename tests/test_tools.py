@@ -548,7 +548,16 @@ def test_ctrl_c_before_the_tool_has_begun_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "simple_parsing.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGINT)")
     command = [sys.executable, "-m", "tools.train", "bigram"]
     places = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    found = subprocess.run(command, cwd=ROOT, env=places, capture_output=True, check=False, text=True, timeout=120)
+    found = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=places,
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=120,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored where tests run in the background
+    )
     assert (found.returncode, found.stderr) == (130, "train: stopped before it began\n")
 
 

@@ -1,6 +1,7 @@
 """Train a model on a text: python -m tools.train {bigram,gpt} [options]."""
 
 import dataclasses
+import itertools
 import os
 import shlex
 import signal
@@ -40,7 +41,8 @@ _BEST = "best"
 # training options that a resumed run keeps
 _MADE = ("tokenizer", "vocab_size")  # options that the weights of another run are made for
 _FIXED = ("seed", "optimizer", "tokenizer", "vocab_size", "documents", "answer_only")
-_HIDDEN = ("vocab_size", "block_size")  # of a model's Config: the text decides the one, a training option the other
+# of a model's Config: the text decides the first, a training option the second, and images are rendered in one size
+_HIDDEN = ("vocab_size", "block_size", "height", "length")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -367,7 +369,9 @@ def _try(trainer: Trainer, tokenizer: Tokenizer, folder: str) -> str:
     task = trainer.model.task
     if task == "images":
         return f"try it: python -m tools.read {folder} --text 'any words'"
-    text = tokenizer.decode([i for i in trainer.data.first(1000) if i not in tokenizer.specials.values()])
+    special = set(tokenizer.specials.values())
+    ids = itertools.dropwhile(special.__contains__, trainer.data.first(1000).tolist())
+    text = tokenizer.decode(list(itertools.takewhile(lambda i: i not in special, ids)))
     first = text if task == "pairs" else (text.split() or [""])[0]
     if task == "masked":
         return f"try it: python -m tools.fill {folder} {shlex.quote(first[:1] + '[MASK]' + first[2:])}"

@@ -306,4 +306,4 @@ ELEMENTWISE = frozenset((
 ))
 # fmt: on
 # What comes out of these depends on the numbers, or on an index that is no axis of anything.
-SIZES_ONLY = frozenset(("nonzero", "unique", "bincount", "put_add"))
+SIZES_ONLY = frozenset(("nonzero", "unique", "bincount", "put_add", "applied", "once", "checkpoint"))
