@@ -3,7 +3,6 @@
 import ast
 import dataclasses
 import importlib
-import os
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ import pytest
 import tinygrad_edu as tg
 from models import GPT, GPTConfig
 from models.transformer import Attention
+from tests.hash_seeds import printed
 from tinygrad_edu import nn
 from tinygrad_edu.data import Batch
 from tinygrad_edu.graph import Graph, axis_rules, trace
@@ -567,17 +567,7 @@ graph, loss = trace(f, x, visibility="full"), ((x @ W) ** 2).sum()
 views = [graph.dot(), graph.svg(), graph.ledger(), graph.json(), loss.graph(x).dot(), loss.graph(x).ledger()]
 print(*(hashlib.sha256(view.encode()).hexdigest() for view in views))
 """
-        found = {
-            subprocess.run(
-                [sys.executable, "-c", program],
-                cwd=ROOT,
-                env={**os.environ, "PYTHONHASHSEED": seed},
-                capture_output=True,
-                check=True,
-                text=True,
-            ).stdout
-            for seed in ("1", "2", "2")
-        }
+        found = printed(program)
         assert len(found) == 1
 
     def test_two_tensors_of_one_name_are_two_boxes_without_addresses(self) -> None:

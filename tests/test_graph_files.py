@@ -5,7 +5,6 @@ import html
 import os
 import re
 import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 
 import tinygrad_edu as tg
+from tests.hash_seeds import printed
 from tinygrad_edu import nn
 from tinygrad_edu.graph import Graph, LayoutError, engine, trace
 from tinygrad_edu.graph.png import find_browser
@@ -162,17 +162,7 @@ class TestFiles:
             "import hashlib; from tools.draw import graph_of; g = graph_of('gpt')\n"
             "print(*(hashlib.sha256(x().encode()).hexdigest() for x in (g.dot, g.svg, g.json, g.ledger)))"
         )
-        found = {
-            subprocess.run(
-                [sys.executable, "-c", program],
-                cwd=ROOT,
-                env={**os.environ, "PYTHONHASHSEED": seed},
-                capture_output=True,
-                check=True,
-                text=True,
-            ).stdout
-            for seed in ("1", "2")
-        }
+        found = printed(program)
         graph = graph_of("gpt")
         views = (graph.dot, graph.svg, graph.json, graph.ledger)
         assert found == {" ".join(hashlib.sha256(x().encode()).hexdigest() for x in views) + "\n"}

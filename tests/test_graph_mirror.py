@@ -1,17 +1,14 @@
 """The mirror: which ops the backward pass ran, beside the steps that they belong to; and one module drawn alone."""
 
 import html
-import os
 import re
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 
 import pytest
 
 import tinygrad_edu as tg
+from tests.hash_seeds import printed
 from tests.test_graph import GOLDEN
-from tests.test_graph_files import ROOT
 from tinygrad_edu.graph import Graph, trace
 from tinygrad_edu.graph.part import part
 from tinygrad_edu.graph.text import width
@@ -137,15 +134,5 @@ class TestCells:
             "    g.diff(graph_of('bigram')).dot(), g.diff(graph_of('bigram')).markdown()]\n"
             "print(*(hashlib.sha256(dot.encode()).hexdigest() for dot in dots))"
         )
-        found = {
-            subprocess.run(
-                [sys.executable, "-c", program],
-                cwd=ROOT,
-                env={**os.environ, "PYTHONHASHSEED": seed},
-                capture_output=True,
-                check=True,
-                text=True,
-            ).stdout
-            for seed in ("1", "2")
-        }
+        found = printed(program)
         assert len(found) == 1

@@ -15,7 +15,7 @@ from tinygrad_edu.data import END_OF_TEXT, DataError, make_tokenizer
 from tinygrad_edu.data.sides import SidesSource, sides
 from tinygrad_edu.data.written import FIRST, TENS, UNITS, held_out, ordinal, words, written
 from tinygrad_edu.generation import beam_search, generate
-from tinygrad_edu.generation.beam import log_softmax
+from tinygrad_edu.nn.functional import log_softmax
 from tinygrad_edu.random import Generator
 
 
@@ -107,7 +107,7 @@ class TestBeamSearch:
         with tg.no_grad():
             for n in range(tokens + 1):
                 for ids in itertools.product([i for i in range(V) if i != stop], repeat=n):
-                    ln_p = log_softmax(model([[1, *ids]], [[3, 1, 4]]).numpy()[0])
+                    ln_p = log_softmax(model([[1, *ids]], [[3, 1, 4]])[0], dim=-1).numpy()
                     sure = sum(ln_p[t, i] for t, i in enumerate(ids))
                     if n < tokens:
                         found[ids] = (sure + ln_p[n, stop]) / ((6 + n) / 6) ** penalty

@@ -255,24 +255,26 @@ def side_by_side(pieces: list[Any], axis: int) -> Array | None:
     first = pieces[0]
     if type(first) is not np.ndarray or type(first.base) is not np.ndarray or not first.base.flags.c_contiguous:
         return None
-    start = here = _address(first)
+    start = here = address_of(first)
     length = 0
     for piece in pieces:
         if (
             piece.base is not first.base
             or piece.strides != first.strides
             or piece.dtype != first.dtype
-            or _address(piece) != here
+            or address_of(piece) != here
         ):
             return None
         length += piece.shape[axis]
         here += piece.shape[axis] * piece.strides[axis]
     shape = (*first.shape[:axis], length, *first.shape[axis + 1 :])
-    return np.ndarray(shape, first.dtype, first.base, start - _address(first.base), first.strides)
+    return np.ndarray(shape, first.dtype, first.base, start - address_of(first.base), first.strides)
 
 
-def _address(array: Array) -> int:
-    return array.__array_interface__["data"][0]
+def address_of(array: Array) -> int:
+    """Where the memory of an array begins."""
+    interface = getattr(array, "__array_interface__", None) or array.__cuda_array_interface__
+    return int(interface["data"][0])
 
 
 def writable(array: Array) -> bool:

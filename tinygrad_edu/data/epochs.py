@@ -1,4 +1,4 @@
-"""The order in which examples are drawn: each once an epoch, in another order in each."""
+"""Examples drawn each once an epoch, in another order in each, and where the next one stands."""
 
 from collections.abc import Iterator
 
@@ -38,3 +38,17 @@ class Epochs:
         if epoch < 0 or not 0 <= position < self.count:
             raise ValueError(f"epoch {epoch}, position {position} among {self.count} examples")
         self.drawn = epoch * self.count + position
+
+
+class EpochSource:
+    """The part of a source of batches that says where it is: in the order of its `epochs`."""
+
+    epochs: Epochs
+
+    def state(self) -> dict[str, int]:
+        """Where the next example stands: epoch and position."""
+        return self.epochs.state()
+
+    def load_state(self, state: dict[str, int]) -> None:
+        """Go on from there. Raises KeyError, TypeError or ValueError for what no `state` gives."""
+        self.epochs.load_state(state)

@@ -14,10 +14,16 @@ def write_atomically(path: str | os.PathLike[str], content: bytes | str) -> None
 
     Raises OSError where the folder is missing or takes no more.
     """
-    target = Path(path)
+    with replacing(Path(path)) as temporary:
+        write_and_flush(temporary, content.encode() if isinstance(content, str) else content)
+
+
+@contextlib.contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """Within the block, the temporary file that takes the place of `target` at its end, and is gone after an error."""
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        write_and_flush(temporary, content.encode() if isinstance(content, str) else content)
+        yield temporary
         os.replace(temporary, target)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinygrad_edu.data.epochs import Epochs
+from tinygrad_edu.data.epochs import Epochs, EpochSource
 from tinygrad_edu.data.text import DataError
 from tinygrad_edu.data.tokenizer import Tokenizer
 from tinygrad_edu.data.windows import IGNORED
@@ -92,7 +92,7 @@ def _font() -> Any:
     return ImageFont.load_default(SIZE)
 
 
-class RenderedSource:
+class RenderedSource(EpochSource):
     """Lines to train on, each once an epoch, in another order in each and every time rendered differently; and others
     to measure on.
 
@@ -143,12 +143,6 @@ class RenderedSource:
 
     def first(self, count: int) -> np.ndarray:
         return self.prompt[:count]
-
-    def state(self) -> dict[str, int]:
-        return self.epochs.state()
-
-    def load_state(self, state: dict[str, int]) -> None:
-        self.epochs.load_state(state)
 
 
 def varied(line: str, drawn: np.random.Generator) -> np.ndarray:

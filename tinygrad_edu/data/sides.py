@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinygrad_edu.data.epochs import Epochs
+from tinygrad_edu.data.epochs import Epochs, EpochSource
 from tinygrad_edu.data.text import DataError
 from tinygrad_edu.data.tokenizer import Tokenizer
 from tinygrad_edu.data.windows import IGNORED
@@ -51,7 +51,7 @@ def sides(examples: Sequence[Side], begin: int, end: int) -> Sides:
     return batch
 
 
-class SidesSource:
+class SidesSource(EpochSource):
     """Pairs of texts to train on, each once an epoch, in another order in each; and others to measure on.
 
     training, validation: (what is read, what is to be written). tokenizer: with a begin and an end. block_size: the
@@ -97,9 +97,3 @@ class SidesSource:
 
     def first(self, count: int) -> np.ndarray:
         return self.training[0][0][:count]
-
-    def state(self) -> dict[str, int]:
-        return self.epochs.state()
-
-    def load_state(self, state: dict[str, int]) -> None:
-        self.epochs.load_state(state)

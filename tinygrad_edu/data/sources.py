@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tinygrad_edu.data.epochs import Epochs
+from tinygrad_edu.data.epochs import Epochs, EpochSource
 from tinygrad_edu.data.packing import Example, pack
 from tinygrad_edu.data.text import DataError, split, training_part
 from tinygrad_edu.data.windows import IGNORED, AnyBatch, Windows, consecutive
@@ -86,7 +86,7 @@ class TextSource:
             raise ValueError("a text has no position to go on from")
 
 
-class PairSource:
+class PairSource(EpochSource):
     """Pairs, each once an epoch, in another order in each, packed into rows as `pack` does.
 
     examples: from `encode_pair`, in the order of the data; the last val_fraction of them is measured on. block_size: T
@@ -127,9 +127,3 @@ class PairSource:
     def first(self, count: int) -> np.ndarray:
         ids, labels = self.examples[0]
         return ids[: min(count, 1 + int((labels == IGNORED).sum()))]  # what comes before the answer
-
-    def state(self) -> dict[str, int]:
-        return self.epochs.state()
-
-    def load_state(self, state: dict[str, int]) -> None:
-        self.epochs.load_state(state)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tinygrad_edu.data.files import flush_folder, naming
+from tinygrad_edu.data.files import naming, replacing
 from tinygrad_edu.data.text import DataError
 from tinygrad_edu.data.tokenizer import Tokenizer, id_dtype
 from tinygrad_edu.data.vocabulary import tokenizer_from_json
@@ -43,33 +43,24 @@ def write_tokens(path: str | os.PathLike[str], tokenizer: Tokenizer, parts: Iter
 
     Raises OSError where it cannot be written, DataError where there are no ids; no file remains then.
     """
-    target = Path(path)
     dtype = id_dtype(len(tokenizer)).newbyteorder("<")
     count, largest, digest = 0, 0, hashlib.sha256()
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     # as long as the final one can get
     room = _padded(_head(tokenizer, dtype, 1 << 63, len(tokenizer), "0" * 64))
-    try:
-        with naming(temporary), open(temporary, "wb") as file:
-            file.write(MAGIC + struct.pack("<Q", room) + b" " * room)
-            for part in parts:
-                raw = part.astype(dtype).tobytes()
-                file.write(raw)
-                digest.update(raw)
-                count += len(part)
-                largest = max(largest, int(part.max(initial=0)))
-            if count == 0:
-                raise DataError("there is no text in the data, so there are no tokens to write")
-            file.seek(len(MAGIC) + 8)
-            file.write(_head(tokenizer, dtype, count, largest, digest.hexdigest()))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
-    flush_folder(target.parent)
+    with replacing(Path(path)) as temporary, naming(temporary), open(temporary, "wb") as file:
+        file.write(MAGIC + struct.pack("<Q", room) + b" " * room)
+        for part in parts:
+            raw = part.astype(dtype).tobytes()
+            file.write(raw)
+            digest.update(raw)
+            count += len(part)
+            largest = max(largest, int(part.max(initial=0)))
+        if count == 0:
+            raise DataError("there is no text in the data, so there are no tokens to write")
+        file.seek(len(MAGIC) + 8)
+        file.write(_head(tokenizer, dtype, count, largest, digest.hexdigest()))
+        file.flush()
+        os.fsync(file.fileno())
     return count
 
 

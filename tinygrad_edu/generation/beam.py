@@ -5,8 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tinygrad_edu.backend import float64
 from tinygrad_edu.generation.measuring import Model
 from tinygrad_edu.generation.reader import Reader
+from tinygrad_edu.nn.functional import log_softmax
+from tinygrad_edu.tensor import Tensor
 
 
 class Found(NamedTuple):
@@ -59,7 +62,8 @@ def beam_search(
         return Found(own, float(ln_p), float(ln_p) / ((5 + n) / 6) ** length_penalty)
 
     for n in range(1, tokens + 1):
-        total = so_far[:, None] + log_softmax(reader.logits()[:, :vocab_size])  # [rows, V]
+        logits = Tensor(reader.logits()[:, :vocab_size], dtype=float64)
+        total = so_far[:, None] + log_softmax(logits, dim=-1).numpy()  # [rows, V]
         order = np.argsort(-total, axis=None, kind="stable")
         order = order[np.isfinite(total.ravel()[order])]
         ends = np.isin(order % total.shape[1], stops)
@@ -78,10 +82,3 @@ def beam_search(
         reader.append(column)
     unfinished = [found(row, ln_p, tokens) for row, ln_p in enumerate(so_far)]
     return sorted([*ended, *unfinished], key=lambda f: -f.score)[:beams]
-
-
-def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """ln of the probabilities [..., V], float64."""
-    z = np.asarray(logits, dtype=np.float64)
-    z = z - z.max(axis=-1, keepdims=True)
-    return z - np.log(np.exp(z).sum(axis=-1, keepdims=True))

@@ -49,12 +49,6 @@ def names_of(op: type[Op], application: Application) -> list[str]:
     return ["out", *op.saves, *application.arguments]
 
 
-def address_of(array: Any) -> int:
-    """Where the memory of an array begins."""
-    interface = getattr(array, "__array_interface__", None) or array.__cuda_array_interface__
-    return int(interface["data"][0])
-
-
 def reads_of(record: tape.Record, branch: Branch, application: Application) -> tuple[str, ...]:
     """The names of the saved arrays that a rule reads; what else it reads, such as shapes, is no array."""
     names = [names_of(record.op, application)[place] for place in record.plan.keep]

@@ -12,7 +12,6 @@ from tinygrad_edu import backend, tape
 from tinygrad_edu.graph.axes import axes_of
 from tinygrad_edu.graph.called import Called
 from tinygrad_edu.graph.describe import (
-    address_of,
     arguments_of,
     dtype_of,
     formula_of,
@@ -262,7 +261,7 @@ class Recorder(Called):
                 number = self.values.get(id(array))
                 if number is None:
                     number = self._new(Value(0, tuple(array.shape), dtype_of(array.dtype), "saved"), array)
-                memory = address_of(array), array.nbytes
+                memory = backend.address_of(array), array.nbytes
                 counted = memory not in self.kept and not self.record.values[number].learned
                 self.kept.add(memory)
                 found.append(Saved(names[place], number, int(array.nbytes), counted))

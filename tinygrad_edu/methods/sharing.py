@@ -25,7 +25,7 @@ def twin(v: Variable) -> Variable:
 def overlap(v: Variable, other: Variable) -> tuple[Any, Any] | None:
     """(which elements of `other` lie in `v`, a mask; their numbers in `v` row by row), None where none does."""
     xp = backend.module_of(v.array)
-    start = _address(v.array)
+    start = backend.address_of(v.array)
     mine, theirs = _places(v.array, start).ravel(), _places(other.array, start)
     order = mine.argsort()
     near = xp.searchsorted(mine[order], theirs).clip(0, max(mine.size - 1, 0))
@@ -40,7 +40,11 @@ def shows(value: Variable, v: Variable, place: Any) -> bool:
     """Whether `value` is the very view v[place]."""
     if value._version is not v._version or not backend.is_array(part := v.array[place]):
         return False
-    return (_address(part), part.shape, part.strides) == (_address(value.array), value.array.shape, value.array.strides)
+    return (backend.address_of(part), part.shape, part.strides) == (
+        backend.address_of(value.array),
+        value.array.shape,
+        value.array.strides,
+    )
 
 
 def follow(other: Variable, v: Variable) -> None:
@@ -57,13 +61,8 @@ def follow(other: Variable, v: Variable) -> None:
 def _places(array: Any, start: int) -> Any:
     """Where in memory each element lies, counted in elements from the address `start`."""
     xp = backend.module_of(array)
-    places = xp.full(array.shape, (_address(array) - start) // array.itemsize)
+    places = xp.full(array.shape, (backend.address_of(array) - start) // array.itemsize)
     for axis, (length, stride) in enumerate(zip(array.shape, array.strides, strict=True)):
         steps = xp.arange(length) * (stride // array.itemsize)
         places += steps.reshape((-1,) + (1,) * (array.ndim - 1 - axis))
     return places
-
-
-def _address(array: Any) -> int:
-    interface = getattr(array, "__array_interface__", None) or array.__cuda_array_interface__
-    return int(interface["data"][0])

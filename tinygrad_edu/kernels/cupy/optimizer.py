@@ -1,8 +1,8 @@
 """What an optimizer step does to flat arrays."""
 
-import math
 from typing import Any
 
+from ..folding import adamw_scalars
 from .launch import blocks_for, launch, lengths, numbers
 
 
@@ -23,16 +23,6 @@ def adamw(
     """One AdamW step in place, in one pass over the arrays; formula and arguments as of NumPy's kernel."""
     if not param.size:
         return
-    root = math.sqrt(1 - beta2**step)
-    scalars = numbers(
-        param,
-        beta1,
-        beta2,
-        (1 - beta1) * grad_scale,
-        math.sqrt(1 - beta2) * grad_scale,
-        eps * root,
-        lr * root / (1 - beta1**step),
-        1 - lr * weight_decay,
-    )
+    folded = numbers(param, *adamw_scalars(lr, beta1, beta2, eps, weight_decay, step, grad_scale))
     arrays = param, grad, exp_avg, exp_avg_sq
-    launch("adamw", "adamw", param, blocks_for(param.size), *arrays, *lengths(param.size), *scalars)
+    launch("adamw", "adamw", param, blocks_for(param.size), *arrays, *lengths(param.size), *folded)

@@ -1,11 +1,10 @@
 """What an optimizer step does to flat arrays."""
 
-import math
-
 import numpy as np
 
 from ...buffers import empty
 from .. import crew
+from ..folding import adamw_scalars
 from .common import chunks, packed, scalars
 
 _SAFE = (1e-24, 1e24)  # a sum of squares of a chunk outside it is taken again in float64
@@ -39,17 +38,8 @@ def adamw(
     >>> p.round(6)
     array([0.89])
     """
-    root = math.sqrt(1 - beta2**step)
-    b1, b2, g1, g2, floor, size, decay = scalars(
-        param.dtype,
-        beta1,
-        beta2,
-        (1 - beta1) * grad_scale,
-        math.sqrt(1 - beta2) * grad_scale,
-        eps * root,
-        lr * root / (1 - beta1**step),
-        1 - lr * weight_decay,
-    )
+    folded = adamw_scalars(lr, beta1, beta2, eps, weight_decay, step, grad_scale)
+    b1, b2, g1, g2, floor, size, decay = scalars(param.dtype, *folded)
 
     def update(start, stop):
         parts = chunks(start, stop)
