@@ -1,4 +1,4 @@
-"""The rules of the house: what may import what, what an import loads, how long a file may be, what no file may say."""
+"""The rules of the house: what may import what, what an import loads, what no file may say."""
 
 import ast
 import doctest
@@ -52,9 +52,6 @@ FLOORS = [
     "gpu",
     "buffers",
 ]
-
-# path from the root: why it is one file and not two
-LONG_FILES: dict[str, str] = {}
 
 # Some modules need what is installed on some machines only.
 NEEDS = {"cupy", "cupyx", "numba", "torch"}
@@ -184,18 +181,6 @@ def test_no_circle_of_imports() -> None:
     while ready := {module for module in graph if module not in done and not (graph[module] & graph.keys()) - done}:
         done |= ready
     assert graph.keys() - done == set()
-
-
-@pytest.mark.parametrize("path", tracked("*.py", ":!tests"), ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_file_stays_under_400_lines(path: Path) -> None:
-    name, lines = path.relative_to(ROOT).as_posix(), len(path.read_text(encoding="utf-8").splitlines())
-    assert (lines > 400) == (name in LONG_FILES), f"{name} has {lines} lines: it is two files, or needs a reason"
-
-
-def test_the_tape_and_the_way_back_read_in_one_sitting() -> None:
-    lines = [path.read_text(encoding="utf-8").count("\n") for path in SOURCES if path.stem in ("tape", "reverse")]
-    assert len(lines) == 2
-    assert sum(lines) < 400
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
