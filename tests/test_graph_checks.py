@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tinygrad_edu as tg
@@ -265,3 +266,92 @@ def test_a_square_reads_well() -> None:
         for row in card.rows
     ]
     assert "dx = 2 · dpow ⊙ x" in rows
+
+
+KEEP = tg.tril(tg.ones(5, 5))
+DISTANCE = tg.tensor([[-0.5 * abs(q - k) for k in range(5)] for q in range(5)])
+
+
+def assigned(scores: Any, low: float) -> Any:
+    scores = scores.clone()
+    scores[..., KEEP == 0] = low
+    return scores
+
+
+# causal masks that write a finite number
+FINITE = {
+    "filled": lambda s, low: s.masked_fill(KEEP == 0, low),
+    "where": lambda s, low: tg.where(KEEP.bool(), s, low),
+    "where, a tensor": lambda s, low: tg.where(KEEP.bool(), s, tg.tensor(low)),
+    "added": lambda s, low: s + (1 - KEEP) * low,
+    "subtracted, as in GPT-2": lambda s, low: s * KEEP - (1 - KEEP) * -low,
+    "assigned": assigned,
+    "with a bias of distances": lambda s, low: s + (DISTANCE + (1 - KEEP) * low),
+    "scaled afterwards": lambda s, low: s.masked_fill(KEEP == 0, low * 8) / 8,
+}
+
+
+def attended(mask: Any, low: float, shape: tuple[int, ...] = (5, 4), by_hand: bool = False, **said: Any) -> Graph:
+    def attention(q: Any, k: Any, v: Any) -> Any:
+        scores = mask(q @ k.mT / 2, low)
+        if not by_hand:
+            return scores.softmax(-1) @ v
+        e = (scores - scores.amax(-1, keepdim=True)).exp()
+        return (e / e.sum(-1, keepdim=True)) @ v
+
+    tg.manual_seed(0)
+    return trace(attention, *(tg.randn(*shape, requires_grad=True) for _ in range(3)), **said)
+
+
+@pytest.mark.parametrize("shape", [(5, 4), (2, 3, 5, 4)], ids=str)
+@pytest.mark.parametrize("mask", FINITE.values(), ids=FINITE.keys())
+class TestFiniteMasks:
+    """A key is hidden where its weight is 0 in float64, almost hidden where a mask left it more."""
+
+    @pytest.mark.parametrize("low", [-1e4, -65504.0, -1e5, -3.4e37])
+    def test_a_weight_of_0_is_hidden(self, mask: Any, shape: tuple[int, ...], low: float) -> None:
+        graph = attended(mask, low, shape, visibility="causal")
+        (line,) = [line for line in check(graph).splitlines() if "visible" in line]
+        assert line.endswith("causal: k ≤ q, 15 of 25 visible")
+        assert "FAIL" not in line
+        (card,) = [card for card in graph.picture().cards() if card.kind == "visibility"]
+        assert card.grid is not None
+        assert (card.grid.marked, card.grid.almost) == (10, 0)
+
+    @pytest.mark.parametrize("low", [-20.0, -100.0, -700.0])
+    def test_a_weight_above_0_is_almost_hidden(self, mask: Any, shape: tuple[int, ...], low: float) -> None:
+        graph = attended(mask, low, shape)
+        (line,) = [line for line in check(graph).splitlines() if "visible" in line]
+        assert "causal: k ≤ q, 15 of 25 visible, 10 almost hidden with weights up to " in line
+        assert "the mask is finite, and training can outgrow it" in line
+        size = float(line.partition("weights up to ")[2].partition(":")[0])
+        assert 0 < size < 1e3 * np.exp(low)
+        (card,) = [card for card in graph.picture().cards() if card.kind == "visibility"]
+        assert card.grid is not None
+        assert (card.grid.marked, card.grid.almost) == (10, 10)
+        assert "10 almost hidden" in graph.dot()
+        assert "FAIL" in check(attended(mask, low, shape, visibility="causal"))
+
+
+class TestHiddenByWeight:
+    @pytest.mark.parametrize(("low", "words"), [(-1e4, "\n"), (-100.0, ", 10 almost hidden")])
+    def test_a_softmax_by_hand(self, low: float, words: str) -> None:
+        assert f"causal: k ≤ q, 15 of 25 visible{words}" in check(attended(FINITE["filled"], low, by_hand=True))
+
+    def test_a_row_that_is_masked_whole_with_a_finite_number_sees_every_key(self) -> None:
+        row = tg.tensor([[True] * 5] + [[False] * 5] * 4)
+        found = check(attended(lambda s, low: s.masked_fill(row, low), -1e4))
+        assert "20 of 25 visible, 5 almost hidden with weights up to 2.0e-01" in found
+
+    def test_a_bias_of_distances_is_no_mask(self) -> None:
+        assert "full: all 25 of 25 visible" in check(attended(lambda s, low: s + 8 * DISTANCE, 0.0))
+
+    def test_scores_far_apart_hide_keys_without_a_mask(self) -> None:
+        graph = attended(lambda s, low: s * 1e4, 0.0)
+        assert "full" not in check(graph)
+        assert "almost" not in check(graph)
+        assert not [card for card in graph.picture().cards() if card.kind == "visibility"]
+
+    def test_two_masks_of_different_make(self) -> None:
+        found = check(attended(lambda s, low: FINITE["filled"](s, -np.inf) + tg.tensor([0, 0, 0, low, low]), -1e4))
+        assert "causal and padding: k ≤ q, the same keys for every query, 12 of 25 visible" in found

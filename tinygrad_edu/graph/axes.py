@@ -278,8 +278,16 @@ def _weighted(record: Record) -> set[int]:
             if record.forward[made_by].op in ("matmul", "einsum"):
                 found.add(made_by)
                 break
-            number = record.forward[made_by].inputs[0]
+            number = _first_scores(record.forward[made_by], record)
     return found
+
+
+def _first_scores(application: Application, record: Record) -> int | None:
+    """The input that an op made scores or weights from: of all that hold floats the first of their shape, or the first;
+    not a condition, and not the number in its place."""
+    floats = [i for i in application.inputs if i is not None and record.values[i].dtype.startswith("float")]
+    shape = record.values[application.outputs[0]].shape
+    return next((i for i in floats if record.values[i].shape == shape), floats[0] if floats else None)
 
 
 def _role(axes: Axes, record: Record, value: int, at: int, role: str) -> None:

@@ -36,6 +36,9 @@ CHINESE = {
     "shown: the first of all": "所示为第一个",
     "{rows}×{columns} of {queries}×{keys} shown": "显示 {queries}×{keys} 中的 {rows}×{columns}",
     "{seen} of {all} visible": "{all} 个中可见 {seen} 个",
+    "{almost} almost hidden with weights up to {most}: the mask is finite, and training can outgrow it": (
+        "{almost} 个几乎被遮挡，权重最大为 {most}：掩码是有限的，训练可能会超过它"
+    ),
     # Kinds
     "visibility": "可见性",
     "hides after the softmax": "在 softmax 之后遮挡",

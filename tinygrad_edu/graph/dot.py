@@ -10,7 +10,7 @@ from tinygrad_edu.graph.legend import barred, legend
 from tinygrad_edu.graph.picture import Card, Cluster, Picture, Wire
 from tinygrad_edu.graph.record import Shown
 from tinygrad_edu.graph.text import markup, quoted, shorten, width, wrap
-from tinygrad_edu.graph.visibility import pattern_text
+from tinygrad_edu.graph.visibility import almost_text, pattern_text
 from tinygrad_edu.graph.words import say
 
 _LONG = 58  # characters of a line in a card
@@ -199,6 +199,8 @@ def _grid(shown: Shown, heads: tuple[str, str]) -> str:
         words = shown.pattern if heads[0] else shown.pattern.replace("k ≤ q", "column ≤ row").replace("query", "row")
         notes = [pattern_text(words)] if words else []
         notes.append(say("{seen} of {all} visible", seen=queries * keys - shown.marked, all=queries * keys))
+        if shown.almost:
+            notes += wrap(almost_text(shown), _NOTE)
     elif shown.what == "cut":
         text = "{marked} of {all} weights hidden after the softmax: rows no longer sum to 1"
         notes.append(say(text, marked=shown.marked, all=queries * keys))
@@ -219,7 +221,7 @@ def _small(rows: list[str]) -> str:
 
 def _hidden(x: float) -> str:
     if x:
-        return cell("×", 8, style.NONE, style.EMPTY, align="CENTER", pad=2)
+        return cell("×" if x == 1 else "~0", 8, style.NONE, style.EMPTY, align="CENTER", pad=2)
     return f'<TD WIDTH="12" BGCOLOR="{style.VISIBLE}"></TD>'
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,8 @@ from tinygrad_edu.backend import to_device
 from tinygrad_edu.graph.record import Shown
 
 MOST = 8  # rows and columns of a grid; larger ones are thinned out evenly
-_HIDDEN = -1e9  # scores from here down count as hidden: −∞, or what people write in its place
+_WRITTEN = -1e9  # from here down an element is what people write in place of −∞, whatever reads it
+_LOWERED = 5.0  # a mask lowers a score by at least this much, and its weight to less than 1 % of what it was
 LARGEST = 1 << 22  # elements that are looked at
 Places = tuple[int, int]  # which axes of a value are the rows and the columns of its grid
 
@@ -27,12 +29,72 @@ class Look:
 
     def grid(self, places: Places) -> Shown:
         """What to draw of it, with these axes as rows and columns."""
-        slices = np.moveaxis(self.marks, places, (-2, -1))
-        slices = slices.reshape(-1, *slices.shape[-2:])
+        slices = in_slices(self.marks, places)
         if self.what == "weights":
             return _grid("weights", slices[0].astype(float), places, 0, len(slices) == 1, "")
         alike = bool((slices == slices[0]).all())
         return _grid(self.what, slices[0].astype(float), places, int(slices[0].sum()), alike, _pattern(~slices))
+
+
+@dataclass(slots=True)
+class Scores:
+    """What an op that makes weights of scores, exp or a softmax, reads.
+
+    exps: exp(s − the largest along `axis`) in float64, or exp s where `axis` is None.
+    """
+
+    exps: np.ndarray
+    axis: int | None
+
+    def weights(self, places: Places) -> np.ndarray:
+        """The weights [N, q, k] in float64; 0 in a row of −∞ alone."""
+        exps = in_slices(self.exps, places)
+        total = exps.sum(axis=-2 if self.axis == places[0] else -1, keepdims=True)
+        return exps / np.where(total > 0, total, 1.0)
+
+
+def in_slices(array: np.ndarray, places: Places) -> np.ndarray:
+    """An array as [N, rows, columns], with these axes as rows and columns."""
+    moved = np.moveaxis(array, places, (-2, -1))
+    return moved.reshape(-1, *moved.shape[-2:])
+
+
+def scores(array: Any, axis: int | None, base: float = math.e) -> Scores | None:
+    """What a softmax along `axis`, or the power `base`^s, makes of an array; None where it is too much to look at."""
+    if array.dtype.kind != "f" or array.ndim < 2 or not 0 < array.size <= LARGEST:
+        return None
+    values = to_device(array, "cpu").astype(np.float64)
+    with np.errstate(all="ignore"):
+        if axis is not None:
+            top = values.max(axis=axis, keepdims=True)
+            values -= np.where(np.isfinite(top), top, 0.0)
+        return Scores(np.exp(values * math.log(base)), axis)
+
+
+def masked(before: Any, after: Any) -> Any:
+    """Where an op lowered scores as a mask does, if it left all the others as they were; None where it is no mask."""
+    if before.shape != after.shape or before.ndim < 2 or not 0 < before.size <= LARGEST:
+        return None
+    old, new = to_device(before, "cpu"), to_device(after, "cpu")
+    with np.errstate(all="ignore"):
+        lowered = (new < old - _LOWERED) | (np.isneginf(old) & (new <= -_LOWERED))
+    kept = new == old
+    return lowered if lowered.any() and kept.any() and (lowered | kept).all() else None
+
+
+def hidden(marks: np.ndarray, weights: np.ndarray, places: Places) -> Shown | None:
+    """What is hidden [N, q, k] of scores: what has the weight 0, and what a mask marked and has almost 0."""
+    gone = weights == 0
+    almost = marks & ~gone
+    slices = gone | almost
+    if not slices.any():
+        return None
+    alike = bool((slices == slices[0]).all())
+    numbers = np.where(almost[0], 0.5, gone[0].astype(float))
+    shown = _grid("hidden", numbers, places, int(slices[0].sum()), alike, _pattern(~slices))
+    shown.almost = int(almost[0].sum())
+    shown.most = float(weights[almost].max(initial=0.0))
+    return shown
 
 
 def look(array: Any) -> Look | None:
@@ -40,9 +102,9 @@ def look(array: Any) -> Look | None:
     if array.dtype.kind != "f" or array.ndim < 2 or not 0 < array.size <= LARGEST:
         return None
     values = to_device(array, "cpu")
-    hidden = values <= _HIDDEN
-    if hidden.any():
-        return Look("hidden", hidden, array.ndim - 1)
+    low = values <= _WRITTEN
+    if low.any():
+        return Look("hidden", low, array.ndim - 1)
     if not (values.min() >= 0 and values.max() <= 1 + 1e-6):
         return None
     for axis in reversed(range(array.ndim)):

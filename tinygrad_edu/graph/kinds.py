@@ -17,7 +17,8 @@ def kind_of(step: Step, record: Record, axes: Axes) -> tuple[str, str]:
     main = step.main
     out = step.out
     roles = [axes.roles.get((out, i)) for i in range(len(axes.of[out]))]
-    if introduces(step, record, axes, "hidden") and (out in axes.pairs or not axes.pairs):
+    masks = main.id not in axes.contractions  # a product whose scores lie far apart hides keys, too, but is no mask
+    if masks and introduces(step, record, axes, "hidden") and (out in axes.pairs or not axes.pairs):
         return "visibility", say("visibility")
     if introduces(step, record, axes, "cut") and out in axes.pairs:
         return "visibility", say("hides after the softmax")

@@ -61,9 +61,11 @@ class Value:
 class Shown:
     """Numbers of a value, small enough to draw: two of its axes at the first index of all others.
 
-    what: "hidden" (1 where a score is −∞), "weights" (rows that sum to 1), "cut" (1 where one of those was made 0)
+    what: "hidden" (1 where a key has the weight 0 after the softmax, computed in float64; ½ where a mask left it a
+    weight above 0, which is almost hidden), "weights" (rows that sum to 1), "cut" (1 where one of those was made 0)
     or "numbers". rows, columns: which of them, where not all fit. total: how many rows and columns there are. marked:
-    of how many cells `hidden` or `cut` is 1. alike: whether all leading indices hold the same. pattern: what all of
+    how many cells are hidden, almost hidden or cut. almost, most: how many are almost hidden, and the largest weight
+    that any of them has. alike: whether all leading indices hold the same. pattern: what all of
     them have in common. places: which axes of the value are the rows and the columns.
     """
 
@@ -76,6 +78,8 @@ class Shown:
     alike: bool
     pattern: str
     places: tuple[int, int]
+    almost: int = 0
+    most: float = 0.0
 
 
 @dataclass(slots=True)

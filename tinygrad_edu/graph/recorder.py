@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tinygrad_edu import backend, tape
-from tinygrad_edu.graph.axes import axes_of
+from tinygrad_edu.graph.axes import Axes, axes_of
 from tinygrad_edu.graph.called import Called
 from tinygrad_edu.graph.describe import (
     arguments_of,
@@ -21,7 +22,19 @@ from tinygrad_edu.graph.describe import (
     plain_arguments,
     reads_of,
 )
-from tinygrad_edu.graph.grids import LARGEST, Look, beside, cut, integers, look
+from tinygrad_edu.graph.grids import (
+    LARGEST,
+    Look,
+    Scores,
+    beside,
+    cut,
+    hidden,
+    in_slices,
+    integers,
+    look,
+    masked,
+    scores,
+)
 from tinygrad_edu.graph.record import Application, Branch, Group, Line, Name, Record, Saved, Sum, Value
 from tinygrad_edu.modes import thread
 from tinygrad_edu.nn.module import Module
@@ -30,7 +43,7 @@ from tinygrad_edu.tape import Op, Variable
 
 _COPIES = {"clone", "cast", "transfer"}  # ops that arrange nothing anew but are no views either
 
-
+_WEIGHING = {"softmax": math.e, "log_softmax": math.e, "exp": math.e, "exp2": 2.0}  # ops that raise this to the scores
 _FILLED = {0.0: "zeros", 1.0: "ones"}
 UNKNOWN: Any = object()  # stands for an input of an op of which the tape kept nothing
 
@@ -55,6 +68,8 @@ class Recorder(Called):
         self.arrivals: list[Branch] = []  # of the op whose rules ran last
         self.fused: list[tuple[Application, type[Op], Any, dict[str, Any]]] = []  # with inputs and static arguments
         self.looks: dict[int, Look] = {}  # by Value: what there is to see in it
+        self.masks: dict[int, Any] = {}  # by Value: where the op that made it lowered scores as a mask does
+        self.scores: dict[int, Scores] = {}  # by Value: what a softmax or exp makes of it
         self.arrays: dict[int, Any] = {}  # by Value
         self.reading: dict[int, int] = {}  # id of an array -> the last Application whose first input it was
         self.orders: dict[int, int] = {}  # by Value: how often what it holds has been differentiated, where not 0
@@ -70,7 +85,7 @@ class Recorder(Called):
 
     def _look_again(self) -> None:
         """Queries become the rows of grids and keys their columns, wherever these axes stand."""
-        if not self.looks:
+        if not self.looks and not self.scores:
             return
         axes = axes_of(self.record)
         for number, seen in self.looks.items():
@@ -82,6 +97,49 @@ class Recorder(Called):
                     value.shown.pattern = "columns"
             elif seen.what != "hidden" and seen.axis != len(value.shape) - 1:
                 value.shown = None
+        for number, read in self.scores.items():
+            if number in axes.pairs or not axes.pairs:
+                self._hidden(number, read, axes)
+
+    def _hidden(self, number: int, read: Scores, axes: Axes) -> None:
+        """What is hidden of scores, told from the weights that they became, and of what these scores were made from."""
+        last = len(self.record.values[number].shape) - 1
+        places = axes.pairing(number) or beside(last if read.axis is None else read.axis)
+        weights = read.weights(places)
+        marks: dict[int, Any] = {}
+        for made, read_from in self._scored(number, axes).items():
+            at = axes.pairing(made) or places
+            seen = self.looks.get(made)
+            own = (self.masks.get(made), seen.marks if seen and seen.what == "hidden" else None)
+            found = np.zeros(weights.shape, bool)
+            for slices in (*(in_slices(mask, at) for mask in own if mask is not None), *map(marks.get, read_from)):
+                if slices is not None and slices.shape[1:] == found.shape[1:] and len(slices) in (1, len(found)):
+                    found = found | slices
+            marks[made] = found
+            if made in axes.pairs or not axes.pairs:
+                shown = hidden(found, weights if made == number else np.where(found, weights, 1.0), at)
+                self.record.values[made].shown = shown or self.record.values[made].shown
+
+    def _scored(self, number: int, axes: Axes) -> dict[int, list[int]]:
+        """Scores and the values that they were made from one by one, masks included, the first made first; by each,
+        what it was made from."""
+        size = self.arrays[number].size
+        found: dict[int, list[int]] = {}
+        stack = [number]
+        while stack:
+            value = stack.pop()
+            if value in found:
+                continue
+            made_by = self.record.values[value].made_by
+            inputs = [] if made_by is None or made_by in axes.queries else self.record.forward[made_by].inputs
+            found[value] = [
+                read
+                for read in inputs
+                if read in self.arrays
+                and (axes.pairing(read) is not None if axes.pairs else self.arrays[read].size == size)
+            ]
+            stack += found[value]
+        return dict(sorted(found.items()))
 
     # Values
 
@@ -208,6 +266,7 @@ class Recorder(Called):
                 self._fitted(application)
             return
         self._cut(arrays, outputs, application)
+        self._mask(arrays, outputs, application)
         self._constant(outputs, application)
         if arrays and backend.is_array(arrays[0]):
             self.reading[id(arrays[0])] = application.id
@@ -249,6 +308,20 @@ class Recorder(Called):
             known = self.looks.get(number) if number is not None else None
             if made.shown is None and known is not None and known.what == "weights":
                 self._look(made.id, cut(array, outputs[0].array, known.axis))
+
+    def _mask(self, arrays: list[Any], outputs: Any, application: Application) -> None:
+        """Note where the op lowered scores as a mask does, and what one that makes weights of scores makes of them."""
+        made, number = application.outputs[0], application.inputs[0]
+        if application.op in _WEIGHING and number is not None and number not in self.scores:
+            read = scores(arrays[0], application.static.get("axis"), _WEIGHING[application.op])
+            if read is not None and (self.masks or not read.exps.all()):
+                self.scores[number] = read
+        for array in arrays:
+            if made in self.masks or not backend.is_array(array) or array.dtype.kind != "f":
+                continue
+            found = masked(array, outputs[0].array)
+            if found is not None:
+                self.masks[made] = found
 
     def _saved(self, record: tape.Record, application: Application) -> list[Saved]:
         """What the op kept, each memory counted where it is first kept, parameters never."""
