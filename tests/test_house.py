@@ -49,6 +49,7 @@ FLOORS = [
     "absent",
     "backend",
     "device",
+    "size",
     "gpu",
     "buffers",
 ]

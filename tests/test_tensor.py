@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import math
+import operator
 import pickle
 from typing import Any
 
@@ -20,11 +22,75 @@ class TestConstruction:
         [
             (1.5, "float32"), ([1, 2], "int64"), ([[True]], "bool"), ([1, 2.5], "float32"), ([], "float32"),
             (np.ones(2), "float64"), (np.ones(2, np.float32), "float32"), (np.array([1], np.int32), "int32"),
-            (np.float64(2), "float64"), (np.uint8(2), "uint8"),
+            (np.float64(2), "float64"), (np.array(2, np.uint8), "uint8"), (True, "bool"),
         ],
     )  # fmt: skip
     def test_dtype(self, data: Any, dtype: str) -> None:
-        assert tg.Tensor(data).dtype == dtype
+        assert tg.Tensor(data).dtype == tg.tensor(data).dtype == dtype
+
+    def test_numbers_are_data_to_tensor(self) -> None:
+        for data, dtype in ((5, "int64"), (np.uint8(2), "uint8"), (np.int64(5), "int64")):
+            assert (tg.tensor(data).shape, tg.tensor(data).dtype, tg.tensor(data).item()) == ((), dtype, data)
+        shape = tg.zeros(2, 3).shape
+        for held in (tg.tensor(shape), tg.as_tensor(shape), tg.zeros(1).new_tensor(shape), tg.Tensor((2, 3))):
+            assert held.tolist() == [2, 3]
+
+    @pytest.mark.parametrize(
+        ("given", "shape"),
+        [
+            ((), (0,)), ((5,), (5,)), ((0,), (0,)), ((np.int64(4),), (4,)), ((2, 3), (2, 3)), ((2, 1, 1, 1, 1, 3),) * 2,
+            ((2, np.int32(3)), (2, 3)), ((tg.tensor(2), tg.tensor(3)), (2, 3)), ((tg.zeros(2, 3).shape,), (2, 3)),
+            ((tg.zeros(2, 3, 4).shape[1:],), (3, 4)), ((tg.zeros(2).size(),), (2,)), ((tg.Size([3, 1]),), (3, 1)),
+            ((operator.add(tg.zeros(2).shape, (3,)),), (2, 3)), (((3, *tg.zeros(2).shape),), None),
+            ((tg.zeros(()).shape,), ()),
+        ],
+    )  # fmt: skip
+    def test_lengths_and_shapes(self, given: Any, shape: Any) -> None:
+        """`Tensor(5)` and `Tensor(x.shape)` make tensors of that shape, as PyTorch's do; a plain tuple is data."""
+        like = tg.ones(1, dtype=tg.float64)
+        for make, dtype in (
+            (tg.Tensor, "float32"),
+            (tg.LongTensor, "int64"),
+            (tg.FloatTensor, "float32"),
+            (like.new, "float64"),
+        ):
+            made = make(*given)
+            assert made.shape == ((2,) if shape is None else shape)
+            if shape is not None:
+                assert made.dtype == dtype
+                assert not made.any()
+
+    def test_lengths_with_options(self) -> None:
+        x = tg.Tensor(4, requires_grad=True, dtype=tg.float64)
+        assert (x.shape, x.dtype, x.requires_grad) == ((4,), "float64", True)
+        assert tg.nn.Parameter(tg.Tensor(4)).shape == (4,)
+        negative: list[Any] = [(-1,), (2, -3), (tg.Size([-2]),)]
+        for given in negative:
+            with pytest.raises(ValueError, match="negative"):
+                tg.Tensor(*given)
+        mixed: list[Any] = [(2, 0.5), ([2], [3]), ([1.0], "cpu")]
+        for given in mixed:
+            with pytest.raises(TypeError, match="several arguments are lengths"):
+                tg.Tensor(*given)
+
+    def test_a_size_is_a_tuple_that_stays_one(self) -> None:
+        shape, lengths = tg.zeros(2, 3, 4).shape, [2, 3, 4]
+        assert shape == tuple(lengths) == shape[:]
+        for part in (
+            shape[1:],
+            operator.add(shape, (1,)),
+            operator.add((1,), shape),
+            shape * 2,
+            2 * shape,
+            tg.Size(iter([2])),
+            pickle.loads(pickle.dumps(shape)),
+        ):
+            assert type(part) is tg.Size
+        assert (shape.numel(), shape[-1], shape.index(3), tg.Size().numel()) == (24, 4, 1, 1)
+        a, *rest = shape
+        assert (a, rest, hash(shape)) == (2, [3, 4], hash((2, 3, 4)))
+        with pytest.raises(TypeError, match="lengths are integers"):
+            tg.Size([0.5])
 
     def test_memory_is_its_own_and_writable(self) -> None:
         source = np.ones(3, np.float32)
@@ -165,6 +231,34 @@ class TestManners:
         ):  # fmt: skip
             with pytest.raises(error):
                 call()
+
+    def test_text_of_a_number_is_the_numbers(self) -> None:
+        """A tensor of no axes is formatted as its element, any other as its repr, which takes no spec."""
+        loss, count, flag = tg.tensor(0.5, requires_grad=True) * 1, tg.tensor(3), tg.tensor(True)
+        assert f"{loss} {count} {flag} {loss:.3f} {loss:>8} {loss:e} {count:04d} {count:x}" == (
+            "0.5 3 True 0.500      0.5 5.000000e-01 0003 3"
+        )
+        assert str.format("loss {0}, step {1}", loss, count) == "loss 0.5, step 3"
+        assert operator.mod("%.2f %d %s %r", (loss, count, flag, count)) == "0.50 3 tensor(True) tensor(3)"
+        assert f"{loss!r}" == "tensor(0.5, grad_fn=<mul>)"
+        vector = tg.tensor([2.567])
+        assert f"{vector}" == str(vector) == "tensor([2.567])"
+        assert operator.mod("%.1f", vector) == "2.6"
+        for spec in (".3f", ">10", "d"):
+            with pytest.raises(TypeError, match="this tensor has shape"):
+                format(vector, spec)
+
+    def test_one_element_is_a_number_to_python(self) -> None:
+        one = tg.tensor([[2.75]])
+        assert (float(one), int(one), bool(one), math.floor(one), math.sqrt(tg.tensor(4))) == (2.75, 2, True, 2, 2.0)
+        assert (operator.index(tg.tensor([3])), operator.index(tg.tensor(True)), "ab"[tg.tensor(True)]) == (3, 1, "b")
+        assert list(range(tg.tensor(2))) == [0, 1]
+        with pytest.raises(TypeError, match="only one integer is an index"):
+            operator.index(tg.tensor(2.0))
+        for wrong in (tg.zeros(0), tg.zeros(2)):
+            for convert in (float, int, bool, operator.index):
+                with pytest.raises((ValueError, TypeError)):
+                    convert(wrong)
 
     def test_numpy_refuses_to_lose_gradients(self) -> None:
         x = tg.ones(2, requires_grad=True)

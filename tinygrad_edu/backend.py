@@ -107,9 +107,9 @@ def new_array(data: Any, dtype: Any = None, device: str | None = None) -> Array:
     return host.astype(target)
 
 
-def zeros(shape: tuple[int, ...]) -> Array:
-    """Zeros in the default dtype, on the CPU."""
-    return np.zeros(shape, _DEFAULT["f"])
+def zeros(shape: tuple[int, ...], dtype: Any = None, device: str | None = None) -> Array:
+    """Zeros of a dtype, the default one where None, on a device, the CPU where None."""
+    return module_on(device).zeros(shape, _DEFAULT["f"] if dtype is None else dtype_of(dtype))
 
 
 def to_device(array: Array, device: str) -> Array:

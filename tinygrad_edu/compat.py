@@ -12,11 +12,12 @@ import numpy as np
 from tinygrad_edu import backend
 from tinygrad_edu.creation import empty
 from tinygrad_edu.modes import enable_grad, no_grad, thread
-from tinygrad_edu.tensor import Tensor
+from tinygrad_edu.size import Size as Size
+from tinygrad_edu.size import asked_for
+from tinygrad_edu.tensor import Tensor, tensor
 
 device = backend.Device
 dtype = np.dtype
-Size = tuple
 get_default_dtype = backend.default_dtype
 set_default_dtype = backend.set_default_dtype
 
@@ -64,7 +65,8 @@ def iinfo(dtype: Any) -> IntegerLimits:
 class TypedTensor:
     """A maker of tensors of one dtype, and that dtype's second name: `x.type(FloatTensor)`.
 
-    Called with data, gives a tensor with a copy; called with lengths, one of that shape, filled with zeros.
+    Called with data, gives a tensor with a copy; called with lengths or a tensor's shape, one of that shape, filled
+    with zeros.
 
     >>> LongTensor([1, 2]), FloatTensor(2, 1).shape
     (tensor([1, 2]), (2, 1))
@@ -74,9 +76,8 @@ class TypedTensor:
         self.name, self.dtype = name, dtype
 
     def __call__(self, *data: Any) -> Tensor:
-        if len(data) == 1 and not isinstance(data[0], int):
-            return Tensor(data[0], dtype=self.dtype)
-        return empty(*(data or (0,)), dtype=self.dtype)
+        shape = asked_for(data or (0,))
+        return tensor(data[0], dtype=self.dtype) if shape is None else empty(shape, dtype=self.dtype)
 
     def __instancecheck__(self, value: object) -> bool:
         return isinstance(value, Tensor) and value.dtype == self.dtype

@@ -11,20 +11,12 @@ from tinygrad_edu import backend, random
 from tinygrad_edu.methods.common import integers
 from tinygrad_edu.tape import wrap
 from tinygrad_edu.tensor import Tensor
-
-
-def tensor(data: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
-    """A Tensor with a copy of `data`; see `Tensor`.
-
-    >>> tensor([[1, 2], [3, 4]]).sum()
-    tensor(10)
-    """
-    return Tensor(data, requires_grad, dtype, device)
+from tinygrad_edu.tensor import tensor as tensor
 
 
 def as_tensor(data: Any, dtype: Any = None, device: str | None = None) -> Tensor:
     """`data` itself where it is a fitting Tensor, else a Tensor with a copy of it (PyTorch's may share memory)."""
-    return data.to(dtype=dtype, device=device) if isinstance(data, Tensor) else Tensor(data, False, dtype, device)
+    return data.to(dtype=dtype, device=device) if isinstance(data, Tensor) else tensor(data, dtype, device)
 
 
 def from_numpy(array: np.ndarray) -> Tensor:

@@ -10,7 +10,7 @@ from tinygrad_edu import backend, passes
 from tinygrad_edu.methods.common import axis_of, numpy_names
 from tinygrad_edu.ops import choice, shape
 from tinygrad_edu.tape import Variable
-from tinygrad_edu.tensor import Tensor
+from tinygrad_edu.tensor import Tensor, tensor
 
 
 @numpy_names
@@ -21,7 +21,7 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> Tensor:
     >>> cat([tg.ones(1, 2), tg.zeros(1, 2)]).tolist()
     [[1.0, 1.0], [0.0, 0.0]]
     """
-    parts = [t if isinstance(t, Variable) else Tensor(t) for t in tensors]
+    parts = [t if isinstance(t, Variable) else tensor(t) for t in tensors]
     if not parts:
         raise ValueError("cat: needs at least one tensor, got none")
     axis = axis_of(parts[0], dim, "cat")
@@ -49,7 +49,7 @@ def stack(tensors: Sequence[Any], dim: int = 0) -> Tensor:
     >>> stack([tg.ones(2), tg.zeros(2)], dim=1).tolist()
     [[1.0, 0.0], [1.0, 0.0]]
     """
-    parts = [t if isinstance(t, Tensor) else Tensor(t) for t in tensors]
+    parts = [t if isinstance(t, Tensor) else tensor(t) for t in tensors]
     if not parts:
         raise ValueError("stack: needs at least one tensor, got none")
     if len({t.shape for t in parts}) > 1:
@@ -67,7 +67,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     >>> where(Tensor([True, False]), Tensor([1.0, 2.0]), 0.0)
     tensor([1., 0.])
     """
-    mask = condition if isinstance(condition, Variable) else Tensor(condition)
+    mask = condition if isinstance(condition, Variable) else tensor(condition)
     if input is None and other is None:
         return cast(Tensor, mask).nonzero(as_tuple=True)
     if mask.array.dtype.kind != "b":
@@ -203,7 +203,7 @@ def _unpacked(tensors: tuple[Any, ...]) -> Sequence[Any]:
 
 
 def _tensor(x: Any) -> Tensor:
-    return x if isinstance(x, Tensor) else Tensor(x)
+    return x if isinstance(x, Tensor) else tensor(x)
 
 
 def grad(

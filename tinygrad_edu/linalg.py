@@ -7,7 +7,7 @@ from typing import Any
 from tinygrad_edu.absent import missing
 from tinygrad_edu.methods.products import matmul
 from tinygrad_edu.mirrored import diagonal
-from tinygrad_edu.tensor import Tensor
+from tinygrad_edu.tensor import Tensor, tensor
 
 __all__ = ["cross", "diagonal", "matmul", "matrix_norm", "norm", "vecdot", "vector_norm"]
 
@@ -69,7 +69,7 @@ def cross(input: Any, other: Any, *, dim: int = -1) -> Tensor:
 
 
 def _tensor(x: Any) -> Tensor:
-    return x if isinstance(x, Tensor) else Tensor(x)
+    return x if isinstance(x, Tensor) else tensor(x)
 
 
 _INSTEAD = dict.fromkeys(

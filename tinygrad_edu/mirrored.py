@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
-from tinygrad_edu.tensor import Tensor
+from tinygrad_edu.tensor import Tensor, tensor
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -18,7 +18,7 @@ def _function(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[
 
     @functools.wraps(method)
     def function(input: Any, *args: P.args, **kwargs: P.kwargs) -> R:
-        return method(input if isinstance(input, Tensor) else Tensor(input), *args, **kwargs)
+        return method(input if isinstance(input, Tensor) else tensor(input), *args, **kwargs)
 
     function.__qualname__ = method.__name__
     (_, *others) = inspect.signature(method).parameters.values()

@@ -20,7 +20,10 @@ from tinygrad_edu.methods.searches import Searches
 from tinygrad_edu.methods.shapes import Shapes
 from tinygrad_edu.methods.twins import Twins
 from tinygrad_edu.ops import shape
+from tinygrad_edu.size import Size, asked_for
 from tinygrad_edu.tape import Record, Variable, wrap
+
+_new_tuple = tuple.__new__
 
 
 class Tensor(Named, Products, Reductions, Orders, Shapes, Picks, Searches, Conversions, Twins, Changes, Drawn):
@@ -33,7 +36,8 @@ class Tensor(Named, Products, Reductions, Orders, Shapes, Picks, Searches, Conve
         dtype: dtype to convert to, for example `tinygrad_edu.float64`.
         device: "cpu", "cuda" or "cuda:1"; None stays where the data is.
 
-    Several integers, `Tensor(2, 3)`, are PyTorch's old way to ask for a shape: zeros here. One is a number.
+    Integers, `Tensor(5)`, `Tensor(2, 3)`, and a tensor's shape, `Tensor(x.shape)`, ask for zeros of that shape, as in
+    PyTorch, whose memory is not set; `Tensor()` is empty. `tensor(5)` and `tensor(x.shape)` hold the numbers.
 
     Raises:
         TypeError: the data holds no numbers, or gradients of integers or booleans are asked for.
@@ -52,13 +56,16 @@ class Tensor(Named, Products, Reductions, Orders, Shapes, Picks, Searches, Conve
     __array_ufunc__ = None  # array * Tensor comes to Tensor.__rmul__
 
     def __init__(
-        self, data: Any, requires_grad: bool | int = False, dtype: Any = None, device: str | None = None
+        self, data: Any = (), requires_grad: Any = False, dtype: Any = None, device: Any = None, *lengths: Any
     ) -> None:
-        if type(requires_grad) is not bool:
-            data, requires_grad, dtype, device = _of_shape(data, requires_grad, dtype, device), False, None, None
-        if isinstance(data, Variable):
-            data = data.array
-        self.array = backend.new_array(data, dtype, device)
+        if type(requires_grad) is not bool and requires_grad is not None:  # it is a length
+            given = tuple(n for n in (data, requires_grad, dtype, device, *lengths) if n is not None)
+            data, requires_grad, dtype, device = Size(asked_for(given) or ()), False, None, None
+        shape = asked_for((data,))
+        if shape is None:
+            self.array = backend.new_array(data.array if isinstance(data, Variable) else data, dtype, device)
+        else:
+            self.array = backend.zeros(shape, dtype, device)
         self.record, self.index, self._grad, self._version = None, 0, None, [0]
         self.needs = False
         if requires_grad:
@@ -67,9 +74,9 @@ class Tensor(Named, Products, Reductions, Orders, Shapes, Picks, Searches, Conve
     # What it is
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Size:
         """The length of each axis."""
-        return self.array.shape
+        return _new_tuple(Size, self.array.shape)
 
     @property
     def ndim(self) -> int:
@@ -105,7 +112,7 @@ class Tensor(Named, Products, Reductions, Orders, Shapes, Picks, Searches, Conve
     def grad(self, value: Any) -> None:
         if value is not None:
             if not isinstance(value, Tensor) or not value.requires_grad:  # later passes add to it in place
-                value = Tensor(value, dtype=self.dtype, device=self.device)
+                value = tensor(value, dtype=self.dtype, device=self.device)
             if value.shape != self.shape:
                 raise ValueError(f"grad: a gradient has the shape of its tensor, {self.shape}; got {value.shape}")
         self._grad = value
@@ -243,10 +250,16 @@ class Tensor(Named, Products, Reductions, Orders, Shapes, Picks, Searches, Conve
         return int(self.item())
 
     def __format__(self, spec: str) -> str:
-        return format(self.item() if spec else str(self), spec)
+        if not self.array.ndim:
+            return format(self.array.item(), spec)
+        if spec:
+            raise TypeError(
+                f"format: {spec!r} is for a number, this tensor has shape {self.shape}; format its .item() or elements"
+            )
+        return str(self)
 
     def __index__(self) -> int:
-        if self.dtype.kind not in "iu" or self.array.size != 1:
+        if self.dtype.kind not in "iub" or self.array.size != 1:
             raise TypeError(f"only one integer is an index, not a tensor of {self.dtype} with shape {self.shape}")
         return int(self.array.item())
 
@@ -285,15 +298,14 @@ class Tensor(Named, Products, Reductions, Orders, Shapes, Picks, Searches, Conve
         return _rebuild, (type(self), backend.to_device(self.array, "cpu"), self.requires_grad, self.device)
 
 
-def _of_shape(*lengths: Any) -> Any:
-    """What `Tensor(2, 3)` means: zeros of that shape."""
-    given = [n for n in lengths if n is not None]
-    if any(type(n) is not int for n in given):
-        raise TypeError(
-            f"Tensor: requires_grad is True or False, not {lengths[1]!r}; for a tensor of a shape use zeros(...) or "
-            f"empty(...)"
-        )
-    return wrap(Tensor, backend.zeros(tuple(given)))
+def tensor(data: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """A Tensor with a copy of `data`, which is never taken for a shape; see `Tensor`.
+
+    >>> tensor([[1, 2], [3, 4]]).sum(), tensor(5)
+    (tensor(10), tensor(5))
+    """
+    t = wrap(Tensor, backend.new_array(data.array if isinstance(data, Variable) else data, dtype, device))
+    return t.requires_grad_() if requires_grad else t
 
 
 def _rebuild(kind: type[Tensor], array: Any, requires_grad: bool, device: str) -> Tensor:

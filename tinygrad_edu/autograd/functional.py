@@ -7,13 +7,13 @@ from typing import Any
 
 from tinygrad_edu import backend, passes
 from tinygrad_edu.functional import stack
-from tinygrad_edu.tensor import Tensor
+from tinygrad_edu.tensor import Tensor, tensor
 
 
 def _inputs(inputs: Any, what: str) -> tuple[list[Tensor], bool]:
     """Leaves with the values of the inputs, and whether they came as a sequence."""
     several = isinstance(inputs, tuple | list)
-    xs = [Tensor(x) for x in (inputs if several else (inputs,))]
+    xs = [tensor(x) for x in (inputs if several else (inputs,))]
     for i, x in enumerate(xs):
         if x.dtype.kind != "f":
             raise TypeError(f"{what}: input {i} is {x.dtype}; only floating inputs have derivatives")
@@ -25,7 +25,7 @@ def _like(values: Any, xs: Sequence[Tensor], what: str) -> list[Tensor]:
     given = list(values) if isinstance(values, tuple | list) else [values]
     if len(given) != len(xs):
         raise ValueError(f"{what}: {len(given)} vectors for {len(xs)} tensors; give one for each")
-    tensors = [v if isinstance(v, Tensor) else Tensor(v, dtype=x.dtype) for v, x in zip(given, xs)]
+    tensors = [v if isinstance(v, Tensor) else tensor(v, dtype=x.dtype) for v, x in zip(given, xs)]
     for v, x in zip(tensors, xs):
         if v.shape != x.shape:
             raise ValueError(f"{what}: a vector has shape {v.shape}, its tensor {x.shape}; they must be equal")

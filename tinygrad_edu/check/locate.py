@@ -13,7 +13,7 @@ from tinygrad_edu.check.examine import Options, examine, examine_second
 from tinygrad_edu.check.subject import Subject
 from tinygrad_edu.modes import Listener, setting
 from tinygrad_edu.tape import Op, Variable
-from tinygrad_edu.tensor import Tensor
+from tinygrad_edu.tensor import tensor
 
 _SECOND = "the rule is right, its own derivative is not: a rule can be differentiated where it computes with ops alone"
 
@@ -77,7 +77,7 @@ def _of(application: Application, options: Options, order: int) -> Finding | Non
         return op(*arrays, **application.static)
 
     arguments = [
-        Tensor(a) if isinstance(x, Variable) else x for x, a in zip(application.inputs, application.arrays, strict=True)
+        tensor(a) if isinstance(x, Variable) else x for x, a in zip(application.inputs, application.arrays, strict=True)
     ]
     subject = Subject(apply, arguments, application.at, f"op {op.name}")
     subject.inputs = [_name(op, i) for i in application.at]

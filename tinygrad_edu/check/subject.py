@@ -11,7 +11,7 @@ from tinygrad_edu import backend
 from tinygrad_edu.functional import grad
 from tinygrad_edu.modes import setting
 from tinygrad_edu.tape import Variable
-from tinygrad_edu.tensor import Tensor
+from tinygrad_edu.tensor import Tensor, tensor
 
 
 def tensors_in(value: Any) -> list[Any]:
@@ -65,7 +65,7 @@ class Subject:
     def call(self, points: Sequence[Any]) -> tuple[list[Tensor], list[Any]]:
         """One call: the inputs as fresh leaves, and all tensors of the result."""
         arguments = list(self.arguments)
-        leaves = [Tensor(p, requires_grad=True) for p in points]
+        leaves = [tensor(p, requires_grad=True) for p in points]
         for i, leaf in zip(self.at, leaves, strict=True):
             arguments[i] = leaf
         with setting(grad=True):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tinygrad_edu import backend
 from tinygrad_edu.methods.common import integers
 from tinygrad_edu.ops import choice, shape
+from tinygrad_edu.size import asked_for
 from tinygrad_edu.tape import Variable, wrap
 
 if TYPE_CHECKING:
@@ -147,10 +148,9 @@ class Conversions(Variable, result=False):
     new_empty = new_zeros
 
     def new(self, *data: Any) -> Tensor:
-        """PyTorch's old maker of tensors: `new_tensor` of data, or, given lengths, zeros of that shape."""
-        if len(data) == 1 and not isinstance(data[0], int):
-            return self.new_tensor(data[0])
-        return self.new_zeros(*(data or (0,)))
+        """PyTorch's old maker of tensors: `new_tensor` of data, or, given lengths or a shape, zeros of that shape."""
+        shape = asked_for(data or (0,))
+        return self.new_tensor(data[0]) if shape is None else self.new_zeros(shape)
 
     def new_tensor(self, data: Any, dtype: Any = None, requires_grad: Any = False) -> Tensor:
         """A tensor with a copy of `data`, of this dtype and on this device."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from tinygrad_edu.tensor import Tensor
+from tinygrad_edu.tensor import Tensor, tensor
 
 
 class Parameter(Tensor, result=False):
@@ -59,6 +59,6 @@ class TransientBuffer(Buffer, result=False):
 
 
 def _share(new: Tensor, data: Any, requires_grad: bool) -> None:
-    source = data if isinstance(data, Tensor) else Tensor(data)
+    source = data if isinstance(data, Tensor) else tensor(data)
     new.array, new.record, new.index, new._grad, new._version = source.array, None, 0, None, source._version
     new.requires_grad_(requires_grad)

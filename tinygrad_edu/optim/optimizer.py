@@ -13,7 +13,7 @@ from tinygrad_edu.nn.module import zero_grads
 from tinygrad_edu.optim.flat import Flat, Kept, Layout
 from tinygrad_edu.optim.groups import as_groups, match, new_group
 from tinygrad_edu.tape import wrap
-from tinygrad_edu.tensor import Tensor
+from tinygrad_edu.tensor import Tensor, tensor
 
 _PIECE = 1 << 15  # elements of a pass of several operations, whose arrays together stay in a core's cache
 
@@ -166,7 +166,7 @@ class Optimizer:
             groups.append(saved)
             slots += [self.rule(group).slots(group)] * len(parameters)
         state = {
-            at: {"step": entry[0], **{name: Tensor(entry[1][name]) for name in slots[at]}}
+            at: {"step": entry[0], **{name: tensor(entry[1][name]) for name in slots[at]}}
             for at, entry in enumerate(self._kept())
             if entry is not None
         }

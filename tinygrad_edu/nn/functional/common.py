@@ -6,7 +6,7 @@ from typing import Any
 
 from tinygrad_edu.methods.common import operand
 from tinygrad_edu.tape import Variable
-from tinygrad_edu.tensor import Tensor
+from tinygrad_edu.tensor import tensor
 
 
 def tensor_of(x: Any, what: str) -> Any:
@@ -14,7 +14,7 @@ def tensor_of(x: Any, what: str) -> Any:
         return x
     if x is None:
         raise TypeError(f"{what} is None; give a Tensor")
-    return Tensor(x)
+    return tensor(x)
 
 
 def beside(x: Any, like: Variable, what: str) -> Any:

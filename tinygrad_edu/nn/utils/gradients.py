@@ -9,7 +9,7 @@ from typing import Any
 from tinygrad_edu import backend, kernels
 from tinygrad_edu.functional import cat
 from tinygrad_edu.modes import no_grad
-from tinygrad_edu.tensor import Tensor
+from tinygrad_edu.tensor import Tensor, tensor
 
 
 def clip_grad_norm_(
@@ -170,4 +170,4 @@ def _sum_of_squares(array: Any) -> Any:
 
 
 def _like(norm: float, gradients: list[Tensor]) -> Tensor:
-    return Tensor(norm, dtype=gradients[0].dtype) if gradients else Tensor(0.0)
+    return tensor(norm, dtype=gradients[0].dtype) if gradients else tensor(0.0)
