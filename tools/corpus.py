@@ -62,7 +62,7 @@ def _texts(config: TrainConfig) -> list[str]:
     if not config.documents:
         text = read_text(config.data) if config.data else embedded_corpus()
         return list(pieces(lines_of(enclose_lines(text) if config.lines else text)))  # as tools.prepare parts it
-    texts = list(documents(_lines(config), config.documents))
+    texts = list(documents(_lines(config), config.documents, config.data))
     if not texts:
         raise DataError(f"data file {config.data} holds no document of kind {config.documents}")
     return texts
@@ -73,7 +73,7 @@ def _lines(config: TrainConfig) -> Iterator[str]:
 
 
 def _pairs(config: TrainConfig, tokenizer: Tokenizer | None) -> tuple[Source, Tokenizer]:
-    asked = list(pairs(_lines(config)))
+    asked = list(pairs(_lines(config), config.data))
     if not asked:
         raise DataError(f"data file {config.data} holds no pair of prompt and answer")
     texts = (text for pair in asked for text in pair)
@@ -97,7 +97,7 @@ def _sides(config: TrainConfig, tokenizer: Tokenizer | None) -> tuple[Source, To
     if config.documents not in ("", PAIRS) or config.lines:
         raise DataError("this model learns from pairs of prompt and answer; leave documents and lines out")
     if config.data:
-        asked = list(pairs(_lines(config)))
+        asked = list(pairs(_lines(config), config.data))
         at = training_part(len(asked), config.val_fraction, "pairs")
         training, validation = asked[:at], asked[at:] or asked
     else:

@@ -87,7 +87,7 @@ def _texts(paths: list[str], kind: str, read: Callable[[str], None]) -> Iterator
         if kind == _FILES:
             found = iter(["".join(lines)])
         elif kind:
-            found = documents(lines, kind)
+            found = documents(lines, kind, path)
         else:
             found = pieces(lines)
         for text in found:

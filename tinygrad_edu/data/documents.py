@@ -2,58 +2,62 @@
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
-from tinygrad_edu.data.text import DataError, opening, undecodable
+from tinygrad_edu.data.checked import DataError, parse_json
+from tinygrad_edu.data.text import read_parts
 from tinygrad_edu.data.tokenizer import check_text
 
 DOCUMENTS = ("lines", "paragraphs", "jsonl")
+_END = re.compile(r"\r\n?|\n")
 _PIECE = 1 << 16  # characters: tokenizers take more than twice the time for twice the text
 
 
 def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
     """The lines of a UTF-8 file, one at a time, each with its line end as it stands in the file.
 
-    A byte order mark at its start is no part of the text. Raises DataError as `read_text` does.
+    A line ends in LF, CR LF, or CR alone, nowhere else. A byte order mark at the start of the file is no part of the
+    text. Raises DataError as `read_text` does.
     """
-    path, offset, empty = Path(path), 0, True
-    with opening(path) as file:
-        for line in file:
-            mark = 3 if offset == 0 and line.startswith(b"\xef\xbb\xbf") else 0
-            try:
-                text = line[mark:].decode()
-            except UnicodeDecodeError as error:
-                position = mark + error.start
-                raise undecodable(path, line[position], offset + position) from None
-            offset += len(line)
-            if text:
-                empty = False
-                yield text
-    if empty:
-        raise DataError(f"data file {path} is empty; give a file with text in it")
+    return _lines(read_parts(path))
 
 
 def lines_of(text: str) -> Iterator[str]:
-    r"""The lines of a text as `read_lines` gives those of a file: each up to and with its "\n".
+    r"""The lines of a text as `read_lines` gives those of a file: each with its line end.
 
-    >>> list(lines_of("a\r\n\nb"))
-    ['a\r\n', '\n', 'b']
+    >>> list(lines_of("a\r\n\nb\rc\u2028d"))
+    ['a\r\n', '\n', 'b\r', 'c\u2028d']
     """
-    start = 0
-    while end := text.find("\n", start) + 1:
-        yield text[start:end]
-        start = end
-    if start < len(text):
-        yield text[start:]
+    return _lines([text])
 
 
-def documents(lines: Iterable[str], kind: str) -> Iterator[str]:
+def _lines(parts: Iterable[str]) -> Iterator[str]:
+    held: list[str] = []  # the beginning of a line
+    for part in filter(None, parts):
+        start = 0
+        if held and held[-1].endswith("\r"):  # at the end of its part: only now it is known whether an LF follows
+            start = int(part.startswith("\n"))
+            yield "".join(held) + part[:start]
+            held = []
+        for end in _END.finditer(part, start):
+            if end.end() == len(part) and end[0] == "\r":
+                break
+            line = part[start : end.end()]
+            yield "".join([*held, line]) if held else line
+            held, start = [], end.end()
+        if start < len(part):
+            held.append(part[start:])
+    if held:
+        yield "".join(held)
+
+
+def documents(lines: Iterable[str], kind: str, name: str = "") -> Iterator[str]:
     r"""The documents that the lines of a text hold; those without a character in them are left out.
 
     kind: "lines", each line is one, without its line end; "paragraphs", blank lines part them; "jsonl", each line is a
-    JSON object with the document in its field `text`.
+    JSON object with the document in its field `text`. name: where the lines are from, for errors.
 
     Raises ValueError for another kind, DataError for a line that is no such object.
 
@@ -65,7 +69,7 @@ def documents(lines: Iterable[str], kind: str) -> Iterator[str]:
     elif kind == "paragraphs":
         found = _paragraphs(lines)
     elif kind == "jsonl":
-        found = (_field(fields, "text", number) for number, fields in _objects(lines))
+        found = (_field(fields, "text", at) for at, fields in _objects(lines, name))
     else:
         raise ValueError(f"there are no documents of kind {kind!r}; known are {', '.join(DOCUMENTS)}")
     return (document for document in found if document)
@@ -82,39 +86,37 @@ def _paragraphs(lines: Iterable[str]) -> Iterator[str]:
     yield "".join(held).rstrip("\r\n")
 
 
-def pairs(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+def pairs(lines: Iterable[str], name: str = "") -> Iterator[tuple[str, str]]:
     r"""(prompt, answer) of each line of a text, a JSON object with these two fields; blank lines are left out.
 
-    Raises DataError, naming the line, for one that is no such object.
+    name: where the lines are from. Raises DataError, naming it and the line, for a line that is no such object.
 
     >>> list(pairs(['{"prompt": "2+2=", "answer": "4"}\n']))
     [('2+2=', '4')]
     """
-    for number, fields in _objects(lines):
-        yield _field(fields, "prompt", number), _field(fields, "answer", number)
+    for at, fields in _objects(lines, name):
+        yield _field(fields, "prompt", at), _field(fields, "answer", at)
 
 
-def _objects(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+def _objects(lines: Iterable[str], name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        try:
-            fields = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"line {number} of the data is no JSON ({error}): {line.strip()[:60]!r}") from None
+        at = f"{name}{': ' * bool(name)}line {number} of the data"
+        fields = parse_json(line, at, "is no JSON")
         if not isinstance(fields, dict):
-            raise DataError(f"line {number} of the data is no JSON object: {line.strip()[:60]!r}")
-        yield number, fields
+            raise DataError(f"{at} is no JSON object: {line.strip()[:60]!r}")
+        yield at, fields
 
 
-def _field(fields: dict[str, Any], name: str, number: int) -> str:
+def _field(fields: dict[str, Any], name: str, at: str) -> str:
     value = fields.get(name)
     if not isinstance(value, str):
         has = ", ".join(map(repr, fields)) or "none"
         instead = f" but {json.dumps(value)[:60]}" if name in fields else f"; its fields are {has}"
-        raise DataError(f"line {number} of the data has no text in a field {name!r}{instead}")
+        raise DataError(f"{at} has no text in a field {name!r}{instead}")
     try:
-        return check_text(value, f"line {number} of the data, field {name!r}")
+        return check_text(value, f"{at}, field {name!r}")
     except ValueError as error:
         raise DataError(str(error)) from None
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tinygrad_edu.data.checked import DataError
 from tinygrad_edu.data.epochs import Epochs, EpochSource
-from tinygrad_edu.data.text import DataError
 from tinygrad_edu.data.tokenizer import Tokenizer
 from tinygrad_edu.data.windows import IGNORED
 from tinygrad_edu.random import Generator

@@ -6,9 +6,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tinygrad_edu.data.checked import DataError
 from tinygrad_edu.data.epochs import Epochs, EpochSource
 from tinygrad_edu.data.packing import Example, pack
-from tinygrad_edu.data.text import DataError, split, training_part
+from tinygrad_edu.data.text import split, training_part
 from tinygrad_edu.data.windows import IGNORED, AnyBatch, Windows, consecutive
 from tinygrad_edu.random import Generator
 

@@ -1,5 +1,6 @@
 """Tokenizers in Hugging Face's file format, read, run and trained by the `tokenizers` library (extra [text])."""
 
+import contextlib
 import hashlib
 import json
 from collections import Counter
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tinygrad_edu.data.text import DataError
+from tinygrad_edu.data.checked import DataError, check_fields, parse_json
 from tinygrad_edu.data.tokenizer import Tokenizer, check_text, ends_among, id_dtype
 
 if TYPE_CHECKING:
@@ -31,23 +32,22 @@ class SubwordTokenizer(Tokenizer):
 
     def __init__(self, content: str | dict[str, Any]) -> None:
         library = _library()
-        try:
-            fields = json.loads(content) if isinstance(content, str) else content
-            self._fields = {**fields, "truncation": None, "padding": None}
-            text = json.dumps(self._fields)
+        unreadable = "the tokenizers library cannot read this tokenizer"
+        fields = parse_json(content, f"{unreadable}, which") if isinstance(content, str) else content
+        model = check_fields(fields, {"model": dict}, unreadable)["model"]
+        self._fields = {**fields, "truncation": None, "padding": None}
+        text = json.dumps(self._fields)
+        with _refusals("read this tokenizer"):
             self._spelled: Engine = library.Tokenizer.from_str(text)
             self._plain: Engine = library.Tokenizer.from_str(text)
-        except Exception as error:  # the library raises nothing more exact
-            raise DataError(f"the tokenizers library cannot read this tokenizer: {error}") from None
-        self._plain.encode_special_tokens = True
-        self._size = 1 + max(self._plain.get_vocab(with_added_tokens=True).values(), default=-1)
-        self.specials = {
-            token.content: i for i, token in self._plain.get_added_tokens_decoder().items() if token.special
-        }
-        model = self._fields["model"]
-        unknown = self._plain.token_to_id(model.get("unk_token") or "")
+            self._plain.encode_special_tokens = True
+            self._size = 1 + max(self._plain.get_vocab(with_added_tokens=True).values(), default=-1)
+            self.specials = {
+                token.content: i for i, token in self._plain.get_added_tokens_decoder().items() if token.special
+            }
+            unknown = self._plain.token_to_id(model.get("unk_token") or "")
+            self.begin, self.end = self._frame()
         self._never = np.array(sorted({*self.specials.values()} - {unknown, model.get("unk_id")}), dtype=np.int64)
-        self.begin, self.end = self._frame()
 
     def _frame(self) -> tuple[int | None, int | None]:
         framed = self._plain.encode("a")
@@ -71,7 +71,9 @@ class SubwordTokenizer(Tokenizer):
     def encode(self, text: str, special: bool = False) -> np.ndarray:
         """As every tokenizer's; raises ValueError also where the vocabulary itself spells a control token in a text."""
         run = self._spelled if special else self._plain
-        ids = np.array(run.encode(check_text(text, "encode"), add_special_tokens=False).ids, dtype=np.int64)
+        check_text(text, "encode")
+        with _refusals("encode this text"):  # a word without a token, in a vocabulary without one for the unknown
+            ids = np.array(run.encode(text, add_special_tokens=False).ids, dtype=np.int64)
         if not special and (forged := np.isin(ids, self._never)).any():
             name = self._plain.id_to_token(int(ids[forged][0]))
             raise ValueError(
@@ -211,6 +213,15 @@ def _template(specials: dict[str, int], begin: int, end: int) -> dict[str, Any]:
         "pair": [first, text, last, other, second],
         "special_tokens": {names[i]: {"id": names[i], "ids": [i], "tokens": [names[i]]} for i in (begin, end)},
     }
+
+
+@contextlib.contextmanager
+def _refusals(doing: str) -> Iterator[None]:
+    """What the library refuses within the block, as a DataError."""
+    try:
+        yield
+    except Exception as error:  # the library raises nothing more exact
+        raise DataError(f"the tokenizers library cannot {doing}: {error}") from None
 
 
 def _library() -> Any:

@@ -1,59 +1,48 @@
 """Where training text comes from: a UTF-8 file or the documentation inside CPython; and how it is parted."""
 
-import contextlib
+import codecs
 import math
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
+from tinygrad_edu.data.checked import DataError, opening, undecodable
 
-class DataError(ValueError):
-    """A text that cannot be trained on: missing, unreadable, empty, not UTF-8, or too short."""
+_PART = 1 << 20  # bytes read at once
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
     """The text of a UTF-8 file, line ends as they stand in it; a byte order mark at its start is no part of the text.
 
-    Raises DataError where the file is missing, a folder, unreadable, empty, or not UTF-8 (with the byte's position).
+    Raises DataError where the file is missing, a folder or device, unreadable, empty, compressed or in another format
+    than text, or not UTF-8 (with the byte's position).
     """
-    path = Path(path)
+    return "".join(read_parts(path))
+
+
+def read_parts(path: str | os.PathLike[str]) -> Iterator[str]:
+    """The text of a UTF-8 file in parts, as it is read. Raises as `read_text` does."""
+    path, decode, position, empty = Path(path), codecs.getincrementaldecoder("utf-8")().decode, 0, True
     with opening(path) as file:
-        raw = file.read()
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        # utf-8-sig counts positions from behind the byte order mark
-        position = error.start + (3 if raw.startswith(b"\xef\xbb\xbf") else 0)
-        raise undecodable(path, raw[position], position) from None
-    if not text:
+        while True:
+            raw = file.read(_PART)
+            try:
+                text = decode(raw, final=not raw)
+            except UnicodeDecodeError as error:  # its object begins with what was left over of the part before
+                at = position + len(raw) - len(error.object) + error.start
+                raise undecodable(path, error.object[error.start], at) from None
+            position += len(raw)
+            text = text.removeprefix("\ufeff") if empty else text
+            if text:
+                empty = False
+                yield text
+            if not raw:
+                break
+    if empty:
         raise DataError(f"data file {path} is empty; give a file with text in it")
-    return text
-
-
-@contextlib.contextmanager
-def opening(path: Path) -> Iterator[IO[bytes]]:
-    """A data file's bytes within the block. Raises DataError where it cannot be read there."""
-    try:
-        with open(path, "rb") as file:
-            yield file
-    except FileNotFoundError:
-        raise DataError(f"data file {path} does not exist; check the path") from None
-    except IsADirectoryError:
-        raise DataError(f"data file {path} is a folder; name one text file in it") from None
-    except OSError as error:
-        raise DataError(f"data file {path} cannot be read ({error.strerror}); check its path and permissions") from None
-
-
-def undecodable(path: Path, byte: int, position: int) -> DataError:
-    """The error for a byte of a data file that is no part of a character."""
-    known = "UTF-16" if position == 0 and byte in (0xFE, 0xFF) else "LATIN1"  # its byte order mark
-    return DataError(
-        f"data file {path} is not UTF-8: byte 0x{byte:02x} at position {position}; "
-        f"convert it, for example with `iconv -f {known} -t UTF-8`"
-    )
 
 
 def embedded_corpus() -> str:
@@ -70,11 +59,13 @@ def enclose_lines(text: str) -> str:
     r"""The text with a newline before its first line and after its last one, where none is.
 
     In a text whose lines are documents of their own (one name a line), the newline is the boundary token. With it on
-    both sides every line has a begin and an end to learn, the first and the last one too.
+    both sides every line has a begin and an end to learn, the first and the last one too. A line that ends in CR alone
+    ends in a newline then.
 
     >>> enclose_lines("emma\nava")
     '\nemma\nava\n'
     """
+    text = re.sub(r"\r(?!\n)", "\n", text)
     return ("" if text.startswith("\n") else "\n") + text + ("" if text.endswith("\n") else "\n")
 
 

@@ -8,17 +8,28 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 
+from tinygrad_edu.data.checked import DataError, check_fields, parse_json
 from tinygrad_edu.data.files import naming, replacing
-from tinygrad_edu.data.text import DataError
 from tinygrad_edu.data.tokenizer import Tokenizer, id_dtype
 from tinygrad_edu.data.vocabulary import tokenizer_from_json
 
 MAGIC = b"tgtokens"
 _FORMAT = 1
 _ALIGNMENT = 64
+_BLOCK = 1 << 20  # bytes read at once, a multiple of an id's
+_HEAD = {
+    "format": int,
+    "dtype": str,
+    "tokens": int,
+    "largest": int,
+    "sha256": str,
+    "tokenizer_sha256": str,
+    "tokenizer": str,
+}
 
 
 @dataclass(frozen=True)
@@ -92,37 +103,53 @@ def is_token_file(path: str | os.PathLike[str]) -> bool:
 
 
 def read_tokens(path: str | os.PathLike[str]) -> TokenFile:
-    """The corpus in a file of `write_tokens`. Its ids are mapped, not read: that takes no time and no memory.
+    """The corpus in a file of `write_tokens`. Its ids are read once, block by block, to be checked; then they are
+    mapped and take no memory.
 
-    Raises DataError, naming the file, where it is missing, cut short, newer, or no such file.
+    Raises DataError, naming the file, where it is missing, cut short, changed, newer, or no such file.
     """
     path = Path(path)
-    damaged = f"token file {path} is damaged or no token file"
+    name = f"token file {path}"
+    foreign = f"{name} is damaged or no token file; make it with python -m tools.prepare"
     try:
         with open(path, "rb") as file:
             start = file.read(len(MAGIC) + 8)
             size = file.seek(0, os.SEEK_END)
             room = struct.unpack("<Q", start[len(MAGIC) :])[0] if len(start) == len(MAGIC) + 8 else size + 1
             if start[: len(MAGIC)] != MAGIC or len(start) + room > size:
-                raise DataError(f"{damaged}; make it with python -m tools.prepare")
+                raise DataError(foreign)
             file.seek(len(start))
-            head = json.loads(file.read(room))
-        if head["format"] != _FORMAT:
-            raise DataError(f"token file {path} has format {head['format']}; this version reads format {_FORMAT}")
-        dtype, count = np.dtype(head["dtype"]), int(head["tokens"])
-        whole = len(start) + room + count * dtype.itemsize
-        if dtype.str not in ("<u2", "<u4") or count < 1:
-            raise DataError(damaged)
-        tokenizer = tokenizer_from_json(head["tokenizer"], path)
-        if tokenizer.fingerprint != head["tokenizer_sha256"]:
-            raise DataError(f"token file {path} was changed: its tokenizer has another fingerprint than it states")
-        if whole != size:
-            raise DataError(f"token file {path} is cut short or damaged: {size} bytes instead of {whole}; make it anew")
-        ids = np.memmap(path, dtype=dtype, mode="r", offset=len(start) + room, shape=(count,))
-        return TokenFile(ids, tokenizer, str(head["sha256"]), int(head["largest"]))
+            head = parse_json(file.read(room), name)
+            if isinstance(head, dict) and head.get("format") != _FORMAT:
+                raise DataError(f"{name} has format {head.get('format')!r}; this version reads format {_FORMAT}")
+            check_fields(head, _HEAD, f"{name} is damaged")
+            tokenizer = tokenizer_from_json(head["tokenizer"], path)
+            if tokenizer.fingerprint != head["tokenizer_sha256"]:
+                raise DataError(f"{name} was changed: its tokenizer has another fingerprint than it states")
+            dtype, count = id_dtype(len(tokenizer)).newbyteorder("<"), head["tokens"]
+            if head["dtype"] != dtype.str or count < 1:
+                raise DataError(
+                    f"{name} is damaged: it states {count} tokens of type {head['dtype']!r}; a file for "
+                    f"{len(tokenizer)} kinds of tokens holds 1 or more of type {dtype.str!r}"
+                )
+            whole = len(start) + room + count * dtype.itemsize
+            if whole != size:
+                raise DataError(f"{name} is cut short or damaged: {size} bytes instead of {whole}; make it anew")
+            _check_ids(file, dtype, head, len(tokenizer), name)
     except OSError as error:
-        raise DataError(f"token file {path} cannot be read ({error.strerror}); check its path") from None
-    except DataError:
-        raise
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise DataError(f"{damaged} ({type(error).__name__})") from None
+        raise DataError(f"{name} cannot be read ({error.strerror}); check its path") from None
+    ids = np.memmap(path, dtype=dtype, mode="r", offset=len(start) + room, shape=(count,))
+    return TokenFile(ids, tokenizer, head["sha256"], head["largest"])
+
+
+def _check_ids(file: IO[bytes], dtype: np.dtype, head: dict[str, Any], size: int, name: str) -> None:
+    """Raise DataError where the ids that follow in the file are not those that its head speaks of, or a tokenizer of
+    `size` tokens has none of that number."""
+    digest, largest = hashlib.sha256(), 0
+    while block := file.read(_BLOCK):
+        digest.update(block)
+        largest = max(largest, int(np.frombuffer(block, dtype).max()))
+    if largest >= size:
+        raise DataError(f"{name} holds token id {largest}, but its tokenizer has {size} tokens; make it anew")
+    if digest.hexdigest() != head["sha256"] or largest != head["largest"]:
+        raise DataError(f"{name} is damaged: its ids are not those it was written with (SHA-256); make it anew")

@@ -1,15 +1,16 @@
 """How a tokenizer comes about: read from a file, or made for a text by the name of its kind."""
 
-import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from tinygrad_edu.data.characters import CharTokenizer
+from tinygrad_edu.data.checked import DataError, check_fields, check_plain, file_bytes, parse_json
 from tinygrad_edu.data.subwords import SubwordTokenizer, train_bpe, train_wordpiece
-from tinygrad_edu.data.text import DataError
 from tinygrad_edu.data.tokenizer import FORMAT, ByteTokenizer, Tokenizer
 
+_OWN = {"specials": tuple[str, ...], "sha256": str}  # of every file of ours
 KINDS = ("char", "byte", "bpe", "wordpiece")
 
 
@@ -40,38 +41,39 @@ def load_tokenizer(path: str | os.PathLike[str]) -> Tokenizer:
 
     Raises DataError, naming the file, where it is missing, damaged, newer than this version, or changed.
     """
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise DataError(f"tokenizer file {path} cannot be read ({error.strerror})") from None
+    content = file_bytes(Path(path), "tokenizer file")
+    check_plain(content, path, "tokenizer file")
     return tokenizer_from_json(content, path)
 
 
 def tokenizer_from_json(content: bytes | str, path: str | os.PathLike[str]) -> Tokenizer:
     """The tokenizer in the text of a tokenizer.json; `path` is what errors call it. Raises as `load_tokenizer` does."""
+    name = f"tokenizer file {path}"
+    damaged = f"{name} is damaged"
+    fields = parse_json(content, name, "is damaged or no tokenizer file")
+    if isinstance(fields, dict) and "model" in fields:
+        try:
+            return SubwordTokenizer(check_fields(fields, {"model": dict}, damaged))
+        except DataError as error:
+            raise error if name in str(error) else DataError(f"{name}: {error}") from None
+    check_fields(fields, {"format": int, "type": str}, damaged)
+    if fields["format"] > FORMAT:
+        raise DataError(
+            f"{name} has format {fields['format']}, newer than {FORMAT}, the newest known here; update tinygrad_edu"
+        )
+    kinds: dict[str, Any] = {CharTokenizer.kind: {"vocabulary": str}, ByteTokenizer.kind: {}}
+    if fields["type"] not in kinds:
+        raise DataError(
+            f"{name} holds a tokenizer of type {fields['type']!r}; known here are {CharTokenizer.kind!r}, "
+            f"{ByteTokenizer.kind!r}, and Hugging Face's tokenizer.json"
+        )
+    check_fields({"specials": [], **fields}, {**kinds[fields["type"]], **_OWN}, damaged)
+    specials = fields.get("specials", ())
     try:
-        fields = json.loads(content)
-        if isinstance(fields, dict) and isinstance(fields.get("model"), dict):
-            return SubwordTokenizer(fields)
-        if fields["format"] > FORMAT:
-            raise DataError(
-                f"tokenizer file {path} has format {fields['format']}, newer than {FORMAT}, the newest known here; "
-                f"update tinygrad_edu"
-            )
-        specials = tuple(map(str, fields.get("specials", ())))
-        if fields["type"] == CharTokenizer.kind:
-            tokenizer: Tokenizer = CharTokenizer(fields["vocabulary"], specials)
-        elif fields["type"] == ByteTokenizer.kind:
-            tokenizer = ByteTokenizer(specials)
-        else:
-            raise DataError(
-                f"tokenizer file {path} holds a tokenizer of type {fields['type']!r}; known here are "
-                f"{CharTokenizer.kind!r}, {ByteTokenizer.kind!r}, and Hugging Face's tokenizer.json"
-            )
-    except DataError as error:
-        raise error if str(path) in str(error) else DataError(f"tokenizer file {path}: {error}") from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise DataError(f"tokenizer file {path} is damaged or no tokenizer file ({type(error).__name__})") from None
-    if fields.get("sha256") != tokenizer.fingerprint:
-        raise DataError(f"tokenizer file {path} was changed: its content has another fingerprint than it states")
+        char = fields["type"] == CharTokenizer.kind
+        tokenizer = CharTokenizer(fields["vocabulary"], specials) if char else ByteTokenizer(specials)
+    except ValueError as error:
+        raise DataError(f"{damaged}: {error}") from None
+    if fields["sha256"] != tokenizer.fingerprint:
+        raise DataError(f"{name} was changed: its content has another fingerprint than it states")
     return tokenizer

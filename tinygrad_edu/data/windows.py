@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinygrad_edu.data.text import DataError
+from tinygrad_edu.data.checked import DataError
 
 IGNORED = -100  # the label of a position that does not count
 
