@@ -46,6 +46,7 @@ FLOORS = [
     "amp",
     "random",
     "modes",
+    "locks",
     "absent",
     "backend",
     "device",

@@ -13,7 +13,7 @@ from models.gpt import GPT, GPTConfig
 from tinygrad_edu import optim
 from tinygrad_edu.kernels import crew
 from tinygrad_edu.kernels.numpy import adamw
-from tinygrad_edu.modes import Listener, setting, thread
+from tinygrad_edu.modes import Listener, active, setting
 from tinygrad_edu.optim.flat import gradient_place
 from tinygrad_edu.parallel import Shards
 from tinygrad_edu.parallel.blas import BlasThreads
@@ -66,7 +66,7 @@ class Scale:
 
     def loss(self, parts):
         x = np.asarray(parts[0], np.float32)
-        self.seen.append((x.tolist(), threading.current_thread(), thread.mode, parts))
+        self.seen.append((x.tolist(), threading.current_thread(), active(), parts))
         if self.at_bad and (x < -1).any():
             self.at_bad()
         return (self.w * tg.tensor(np.maximum(x, 0))).sum(), int((x >= 0).sum())
@@ -160,7 +160,7 @@ def test_samples_are_split_in_order_over_threads_and_first_sample_tells_where():
     assert [entry[2].first_sample for entry in seen] == [0, 2]
     assert seen[0][1] is threading.current_thread()
     assert seen[1][1] is not threading.current_thread()
-    assert thread.mode.first_sample == 0
+    assert active().first_sample == 0
 
 
 def test_parts_of_a_batch_keep_their_kind():
@@ -216,7 +216,7 @@ def test_an_exception_in_one_shard_is_raised_and_leaves_no_trace(bad):
         with pytest.raises(Broken):
             shards.backward(model, (bad,))
         assert model.w.grad.item() == 2.0
-        assert thread.mode.first_sample == 0
+        assert active().first_sample == 0
         assert shards.backward(model, ([1.0, 2.0, 3.0],)) == (12.0, 3)
         assert model.w.grad.item() == 4.0
     assert blas_threads() == before

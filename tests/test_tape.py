@@ -12,7 +12,7 @@ import pytest
 
 import tinygrad_edu as tg
 from tinygrad_edu import passes
-from tinygrad_edu.modes import Listener, setting, thread
+from tinygrad_edu.modes import Listener, active, setting
 from tinygrad_edu.nn import functional as F
 from tinygrad_edu.ops.shape import Split
 from tinygrad_edu.tape import Op, registry
@@ -534,7 +534,7 @@ class TestModes:
         with setting(definitions=frozenset({"softmax"})):
             assert F.softmax(x, 0).grad_fn.name == "div"  # type: ignore[union-attr]
             assert F.gelu(x).grad_fn.name == "gelu"  # type: ignore[union-attr]
-        assert thread.mode.definitions is False
+        assert active().definitions is False
 
 
 class TestThreads:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from tinygrad_edu import backend
 from tinygrad_edu.creation import empty
-from tinygrad_edu.modes import enable_grad, no_grad, thread
+from tinygrad_edu.modes import Function, change, enable_grad, no_grad, setting
 from tinygrad_edu.size import Size as Size
 from tinygrad_edu.size import asked_for
 from tinygrad_edu.tensor import Tensor, tensor
@@ -95,8 +94,10 @@ ByteTensor = TypedTensor("ByteTensor", backend.uint8)
 BoolTensor = TypedTensor("BoolTensor", backend.bool_)
 
 
-class set_grad_enabled:
-    """Turn recording on or off from here on, or, used in a `with`, until the end of the block; for this thread.
+class set_grad_enabled(setting):
+    """Turn recording on or off from here on, or, used in a `with` or as a decorator, for the block or the function.
+
+    From here on: until the end of the `with` block that is running, if there is one; for this thread, or asyncio task.
 
     >>> with set_grad_enabled(False):
     ...     (Tensor([1.0], requires_grad=True) * 2).requires_grad
@@ -104,14 +105,16 @@ class set_grad_enabled:
     """
 
     def __init__(self, mode: bool) -> None:
-        self.before = thread.mode.grad
-        thread.mode = replace(thread.mode, grad=bool(mode))
+        super().__init__(grad=bool(mode))
+        self._take_back: Callable[[], None] = change(grad=bool(mode))
 
     def __enter__(self) -> None:
-        pass
+        self._take_back()
+        super().__enter__()
 
-    def __exit__(self, *_: object) -> None:
-        thread.mode = replace(thread.mode, grad=self.before)
+    def __call__(self, function: Function) -> Function:
+        self._take_back()
+        return super().__call__(function)
 
 
 def inference_mode(mode: Any = True) -> Any:

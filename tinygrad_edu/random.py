@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_edu.modes import thread
+from tinygrad_edu.modes import active
 
 _COUNTER_WORDS = 4  # Philox gives four 64-bit words per count
 
@@ -87,7 +87,7 @@ def set_rng_state(new_state: dict[str, int]) -> None:
 
 def current() -> Generator:
     """The stream that draws without a generator of their own come from in this thread."""
-    return thread.mode.generator or default_generator
+    return active().generator or default_generator
 
 
 def _philox(key: tuple[int, int]) -> np.random.Generator:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tinygrad_edu import backend, gpu
 from tinygrad_edu.branches import branches, recorded_branches
 from tinygrad_edu.hooks import Key, hooked, hooks, key_of, retained
-from tinygrad_edu.modes import setting, thread
+from tinygrad_edu.modes import active, setting
 from tinygrad_edu.reach import leads, reachable, uses
 from tinygrad_edu.tape import Record, Variable, registry, wrap
 
@@ -86,7 +86,7 @@ def differentiate(
     dropped as the pass goes by, unless `retain`. With `create` the gradients are Variables and the pass is itself on
     the tape. `leaf_ready(leaf, gradient)` is called when the last contribution to a leaf has arrived.
     """
-    trace = thread.mode.trace
+    trace = active().trace
     lifted = create or (trace is not None and trace.lifts)
     wanted = None if targets is None else {key_of(t) for t in targets}
     found = reachable(roots, wanted)

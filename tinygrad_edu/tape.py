@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from typing import Any, ClassVar
 
 from tinygrad_edu import backend, gpu
-from tinygrad_edu.modes import thread
+from tinygrad_edu.modes import entered
 from tinygrad_edu.plan import Plan, declare, plan_for
 
 registry: dict[str, type[Op]] = {}
@@ -174,7 +174,9 @@ class Op:
             bit <<= 1
         if gpu.in_use:
             backend.one_device(cls.name, arrays)
-        mode = thread.mode
+        mode = entered()
+        if mode.guarded:
+            mode = mode.awake()
         if cls.definition is not None and (mode.defines(cls.name) or not cls.has_kernel(arrays)):
             with nullcontext() if mode.trace is None else mode.trace.opened(cls, inputs, static):
                 return cls.definition(*inputs, **static)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tinygrad_edu import backend
-from tinygrad_edu.modes import Listener, setting, thread
+from tinygrad_edu.modes import Listener, active, setting
 from tinygrad_edu.tape import Record, Variable
 
 _HERE = str(Path(__file__).parent)
@@ -195,8 +195,7 @@ def _worst(arrays: Any, only_nan: bool = False) -> str:
     return found
 
 
-@contextmanager
-def detect_anomaly() -> Iterator[None]:
+class detect_anomaly(setting):
     """Find the first op that makes a NaN or an infinity, forward or backward, in the block.
 
     Raises AnomalyError there, naming the op, the module, the line of code and the shapes. Infinities that code makes on
@@ -213,12 +212,16 @@ def detect_anomaly() -> Iterator[None]:
     ...
     tinygrad_edu.watching.AnomalyError: sqrt: the gradient of its input x (1,) is the first with an infinity in ...
     """
-    listener = _Anomaly()
-    before = thread.mode.trace
-    if before is not None:
-        raise RuntimeError("detect_anomaly: another listener is at work in this thread; leave its block first")
-    try:
-        with setting(trace=listener):
-            yield
-    finally:
-        listener.unlock_all()
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def begin(self) -> dict[str, Any]:
+        """A listener for this block alone."""
+        if active().trace is not None:
+            raise RuntimeError("detect_anomaly: another listener is at work in this thread; leave its block first")
+        return {"trace": _Anomaly()}
+
+    def end(self, changes: dict[str, Any]) -> None:
+        """Saved arrays can be written to again."""
+        changes["trace"].unlock_all()

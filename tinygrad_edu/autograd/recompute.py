@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from tinygrad_edu import random
 from tinygrad_edu.autograd.functional import outputs_of
 from tinygrad_edu.hooks import key_of
-from tinygrad_edu.modes import Listener, is_grad_enabled, setting, thread
+from tinygrad_edu.modes import Listener, active, is_grad_enabled, setting
 from tinygrad_edu.reverse import differentiate
 from tinygrad_edu.tape import Op, Variable, wrap
 from tinygrad_edu.tensor import Tensor
@@ -47,7 +47,7 @@ class _Rerun:
     def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.fn, self.args, self.kwargs = fn, args, kwargs
         self.given = [i for i, x in enumerate(args) if isinstance(x, Variable)]
-        self.stream, self.first_sample = random.current().get_state(), thread.mode.first_sample
+        self.stream, self.first_sample = random.current().get_state(), active().first_sample
         self.captured: list[Variable] = []
         self.outputs: tuple[Any, ...] | None = None
 
@@ -57,7 +57,7 @@ class _Rerun:
 
     def __call__(self, g: list[Any], need: tuple[bool, ...], xs: list[Any]) -> list[Any]:
         if any(isinstance(x, Variable) for x in (*xs, *g)):
-            if thread.mode.grad:
+            if active().grad:
                 raise RuntimeError(
                     "checkpoint: a recorded backward pass (create_graph=True) cannot go through a recomputed part; "
                     "call the function without checkpoint"
@@ -102,7 +102,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     for name in ("use_reentrant", "preserve_rng_state", "determinism_check", "debug", "context_fn"):
         kwargs.pop(name, None)
-    if not is_grad_enabled() or thread.mode.trace is not None:
+    if not is_grad_enabled() or active().trace is not None:
         return function(*args, **kwargs)
     rerun = _Rerun(function, args, kwargs)
     given = [args[i] for i in rerun.given]

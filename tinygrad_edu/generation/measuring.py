@@ -3,21 +3,47 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
+from tinygrad_edu.locks import lock_of_process
 from tinygrad_edu.modes import no_grad
 
 # A Module with a `config` and, where it is trained or measured, `loss(batch)`: more than a type of ours can say.
 Model = Any
 
 
+class _Measured:
+    """How many blocks measure a module at present, and whether it was in training before the first."""
+
+    def __init__(self, training: bool) -> None:
+        self.blocks, self.training = 0, training
+
+
+_measured: WeakKeyDictionary[Any, _Measured] = WeakKeyDictionary()
+_lock = lock_of_process()
+
+
 @contextmanager
 def measuring(model: Model) -> Iterator[None]:
-    """Evaluation mode and no gradients for a `with` block; afterwards every module has the mode that it had before."""
-    before = [(module, module.training) for module in model.modules()]
-    model.eval()
+    """Evaluation mode and no gradients for a `with` block; afterwards every module has the mode that it had before.
+
+    Of several blocks at once, of threads or interleaved generators, the last to end brings that mode back.
+    """
+    entered = []
     try:
+        with _lock:
+            for module in model.modules():
+                held = _measured.setdefault(module, _Measured(module.training))
+                held.blocks += 1
+                entered.append(module)
+            model.eval()
         with no_grad():
             yield
     finally:
-        for module, training in before:
-            module.training = training
+        with _lock:
+            for module in entered:
+                held = _measured[module]
+                held.blocks -= 1
+                if not held.blocks:
+                    module.training = held.training
+                    del _measured[module]

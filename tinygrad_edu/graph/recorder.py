@@ -36,7 +36,7 @@ from tinygrad_edu.graph.grids import (
     scores,
 )
 from tinygrad_edu.graph.record import Application, Branch, Group, Line, Name, Record, Saved, Sum, Value
-from tinygrad_edu.modes import thread
+from tinygrad_edu.modes import active
 from tinygrad_edu.nn.module import Module
 from tinygrad_edu.nn.parameter import Buffer, Parameter
 from tinygrad_edu.tape import Op, Variable
@@ -361,7 +361,7 @@ class Recorder(Called):
     def branch(self, record: tape.Record, at: int) -> Iterator[None]:
         """The rule of a gradient branch runs."""
         if not self.backward:
-            if not thread.mode.grad:
+            if not active().grad:
                 raise ValueError(
                     "trace: the function runs backward itself; let it return the loss, and the trace goes back from "
                     "there, or record the pass with create_graph=True"

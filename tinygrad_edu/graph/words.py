@@ -11,7 +11,9 @@ from tinygrad_edu.graph.chinese_formulas import FORMULAS
 
 _TABLES: dict[str, dict[str, str]] = {"en": {}, "zh": CHINESE | FORMULAS}
 LANGUAGES = tuple(_TABLES)
-_spoken = ContextVar("spoken", default="en")
+_spoken: ContextVar[tuple[tuple[str, object], ...]] = ContextVar(
+    "spoken", default=(("en", object()),)
+)  # a list of blocks, so that they may end in any order
 
 
 @contextmanager
@@ -19,16 +21,17 @@ def speaking(language: str) -> Iterator[None]:
     """Within the block, `say` and `word` speak this language. Raises ValueError for one that they do not know."""
     if language not in _TABLES:
         raise ValueError(f"language: pictures speak {' and '.join(LANGUAGES)}, not {language!r}")
-    before = _spoken.set(language)
+    block = (language, object())
+    _spoken.set((*_spoken.get(), block))
     try:
         yield
     finally:
-        _spoken.reset(before)
+        _spoken.set(tuple(b for b in _spoken.get() if b is not block))
 
 
 def spoken() -> str:
     """The language that is spoken now."""
-    return _spoken.get()
+    return _spoken.get()[-1][0]
 
 
 def word(text: str) -> str:
@@ -38,7 +41,7 @@ def word(text: str) -> str:
     ...     word("no gradient"), word("an op of one's own")
     ('无梯度', "an op of one's own")
     """
-    return _TABLES[_spoken.get()].get(text, text)
+    return _TABLES[spoken()].get(text, text)
 
 
 def say(text: str, /, **values: object) -> str:

@@ -10,7 +10,7 @@ from tinygrad_edu.methods.common import axis_of, binary, brought, check_broadcas
 from tinygrad_edu.methods.keys import numbers_first
 from tinygrad_edu.methods.picks import added_at, grid_of
 from tinygrad_edu.methods.shapes import triangle
-from tinygrad_edu.modes import thread
+from tinygrad_edu.modes import active
 from tinygrad_edu.ops import arithmetic, choice, curve
 from tinygrad_edu.ops import index as pick
 from tinygrad_edu.tape import Variable
@@ -30,7 +30,7 @@ class Changes(Variable, result=False):
     __slots__ = ()
 
     def _change(self, what: str, op: Any, *others: Any, **static: Any) -> Tensor:
-        recorded = thread.mode.grad and (
+        recorded = active().grad and (
             self.requires_grad or any(isinstance(v, Variable) and v.requires_grad for v in others)
         )
         self._may_change(what, recorded)
@@ -57,7 +57,7 @@ class Changes(Variable, result=False):
     def _overwrite(self, what: str, value: Any) -> Tensor:
         if gpu.in_use:
             value = brought(value, self)
-        if thread.mode.grad and (self.requires_grad or (isinstance(value, Variable) and value.requires_grad)):
+        if active().grad and (self.requires_grad or (isinstance(value, Variable) and value.requires_grad)):
             return self._change(what, pick.SetItem, value, index=...)
         self._may_change(what, False)
         self.array[...] = value.array if isinstance(value, Variable) else value
@@ -89,7 +89,7 @@ class Changes(Variable, result=False):
             raise TypeError(f"x[...] = v: a tensor of {self.array.dtype} cannot hold {value.array.dtype}")
         if sharing.shows(value, self, place):
             return  # x[i] += y has changed that view already
-        recorded = thread.mode.grad and (self.requires_grad or value.requires_grad)
+        recorded = active().grad and (self.requires_grad or value.requires_grad)
         if recorded:
             if value.requires_grad and backend.names_twice(self.array, place):
                 raise ValueError(
@@ -318,7 +318,7 @@ class Changes(Variable, result=False):
         return self._draw("random_", generator, lambda r: r.integers(low, high, self.array.shape))
 
     def _draw(self, what: str, generator: random.Generator | None, draw: Any) -> Tensor:
-        self._may_change(what, thread.mode.grad and self.requires_grad)
+        self._may_change(what, active().grad and self.requires_grad)
         values = backend.as_array(draw((generator or random.current()).numpy()))
         return self._overwrite(what, operand(values.astype(self.array.dtype, copy=False), self))
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 import numpy as np
 
 from tinygrad_edu import backend
-from tinygrad_edu.modes import thread
+from tinygrad_edu.modes import active
 from tinygrad_edu.ops import shape
 from tinygrad_edu.tape import Op, Variable, wrap
 
@@ -176,8 +176,8 @@ def index_of(key: Any, like: Variable) -> Any:
         if not part.ndim and part.dtype.kind in "iu":
             return int(part.item())  # like any number it leaves a view
         copy = backend.copy_beside(part.array if isinstance(part, Variable) else part, like.array)
-        if thread.mode.trace is not None:
-            thread.mode.trace.copied(part, copy)
+        if (listener := active().trace) is not None:
+            listener.copied(part, copy)
         return copy
 
     parts = [plain(part) for part in (key if isinstance(key, tuple) else (key,))]

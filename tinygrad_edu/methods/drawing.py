@@ -6,7 +6,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from tinygrad_edu.modes import thread
+from tinygrad_edu.modes import active
 from tinygrad_edu.tape import Variable
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ class Drawn(Variable, result=False):
         >>> print(graph.record.forward[0].op, graph.record.values[2].axes)
         mul ('B', 'D')
         """
-        if thread.mode.trace is not None:
-            thread.mode.trace.named(self, name, axes)
+        if (listener := active().trace) is not None:
+            listener.named(self, name, axes)
         return self  # type: ignore[return-value]
 
     def graph(self, *inputs: Any) -> Any:

@@ -10,7 +10,7 @@ from tinygrad_edu.methods.names import Named
 from tinygrad_edu.methods.orders import Orders
 from tinygrad_edu.methods.picks import Picks
 from tinygrad_edu.methods.shapes import Shapes
-from tinygrad_edu.modes import thread
+from tinygrad_edu.modes import active
 from tinygrad_edu.tape import wrap
 
 
@@ -38,7 +38,7 @@ def _turned(method: Callable[..., Any]) -> Callable[..., Any]:
     name = f"{method.__name__}_"
 
     def change(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if thread.mode.grad and self.requires_grad and self.record is None:
+        if active().grad and self.requires_grad and self.record is None:
             raise RuntimeError(
                 f"{name}: a leaf that needs a gradient keeps its shape; write y = x.{method.__name__}(...)"
             )

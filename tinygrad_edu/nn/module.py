@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tinygrad_edu import backend
 from tinygrad_edu.absent import missing
-from tinygrad_edu.modes import no_grad, thread
+from tinygrad_edu.modes import active, no_grad
 from tinygrad_edu.nn.conversions import Conversions
 from tinygrad_edu.nn.hooks import Hooked
 from tinygrad_edu.nn.inside import inside, walk
@@ -74,7 +74,7 @@ class Module(Hooked, Conversions):
         raise NotImplementedError(f"{type(self).__name__} has no forward; write `def forward(self, x): ...`")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        trace = thread.mode.trace
+        trace = active().trace
         run = self.forward if self._hooks is None else self._with_hooks
         if trace is None:
             return run(*args, **kwargs)

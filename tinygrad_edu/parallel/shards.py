@@ -7,7 +7,6 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from tinygrad_edu import random
 from tinygrad_edu.buffers import empty
 from tinygrad_edu.kernels import crew
-from tinygrad_edu.modes import thread
+from tinygrad_edu.modes import active, setting
 from tinygrad_edu.optim.flat import gradient_place
 from tinygrad_edu.parallel.blas import BlasThreads
 from tinygrad_edu.parallel.parts import cut, samples
@@ -105,7 +104,7 @@ class Shards:
         if workers is None or blas is None:
             raise RuntimeError("Shards: backward works inside the block: `with Shards() as shards: ...`")
         rows = samples(batch, "Shards.backward")
-        mode = thread.mode
+        mode = active()
         count = min(self.n, rows) if mode.trace is None else 1  # a trace is told of ops in one order
         edges = [rows * i // count for i in range(count + 1)]
         blas.limit(1 if count > 1 else self.n)
@@ -113,16 +112,14 @@ class Shards:
         turns = [threading.Lock() for _ in range(0, count, 2)]  # one for two threads
 
         def share(i: int) -> _Share:
-            before = thread.mode
             generator = random.Generator()
             generator.set_state(state)
-            thread.mode = replace(mode, generator=generator, first_sample=mode.first_sample + edges[i])
-            try:
-                own = batch if count == 1 else cut(batch, edges[i], edges[i + 1])
-                with crew.taking_turns(turns[i // 2]):
-                    return _Share(*_loss_and_gradients(model, own), generator)
-            finally:
-                thread.mode = before
+            own = batch if count == 1 else cut(batch, edges[i], edges[i + 1])
+            with (
+                setting(generator=generator, first_sample=mode.first_sample + edges[i]),
+                crew.taking_turns(turns[i // 2]),
+            ):
+                return _Share(*_loss_and_gradients(model, own), generator)
 
         with _no_collection():
             shares = workers.run(share, count)

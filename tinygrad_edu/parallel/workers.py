@@ -8,8 +8,6 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
-from tinygrad_edu.modes import Mode, thread
-
 
 class _Call:
     """One call for another thread, and its outcome."""
@@ -32,7 +30,6 @@ def _serve(calls: SimpleQueue[_Call | None]) -> None:
     while (call := calls.get()) is not None:
         call.run()
         call = None  # what a finished call refers to shall not wait for the next one
-        thread.mode = Mode()
 
 
 class Workers:

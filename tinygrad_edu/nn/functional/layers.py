@@ -7,7 +7,7 @@ from typing import Any
 
 from tinygrad_edu import backend, random
 from tinygrad_edu.functional import where
-from tinygrad_edu.modes import no_grad, thread
+from tinygrad_edu.modes import active, no_grad
 from tinygrad_edu.nn.functional.common import beside, floating_of, tensor_of
 from tinygrad_edu.ops import layer, shape
 from tinygrad_edu.tensor import Tensor
@@ -144,7 +144,7 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
 
 
 def drops(p: float) -> dict[str, Any]:
-    return {"p": p, "key": random.current().key(), "first_sample": thread.mode.first_sample}
+    return {"p": p, "key": random.current().key(), "first_sample": active().first_sample}
 
 
 def rms_norm(input: Any, normalized_shape: int | Sequence[int], weight: Any = None, eps: float | None = None) -> Tensor:
