@@ -111,6 +111,8 @@ PLAIN = [
     C("log2", lambda x: x.log2(), np.log2, ((3, 4),), 0.5, 2.0),
     C("log10", lambda x: x.log10(), np.log10, ((3, 4),), 0.5, 2.0),
     C("erfc", lambda x: x.erfc() + x.erf(), np.ones_like, ((3, 4),)),
+    C("softsign", F.softsign, lambda x: x / (1 + np.abs(x)), ((3, 4),)),
+    C("tanhshrink", F.tanhshrink, lambda x: x - np.tanh(x), ((3, 4),)),
     C("logit", lambda x: x.logit(), lambda x: np.log(x / (1 - x)), ((3, 4),), 0.1, 0.9),
     C("xlogy", lambda x, y: x.xlogy(y), lambda x, y: x * np.log(y), PAIR, 0.5, 2.0),
     C("frac", lambda x: x.frac() * x, lambda x: (x - np.trunc(x)) * x, ((3, 4),)),

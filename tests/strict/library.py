@@ -149,10 +149,18 @@ def take_along_axis(a: ndarray, indices: ndarray, axis: int) -> ndarray:
     return made(np.take_along_axis(host, at % max(host.shape[axis], 1), axis))
 
 
-def erf(*args: Any, **kwargs: Any) -> ndarray:
-    fits("erf", NAMES["functions"]["cupyx.scipy.special"]["erf"], args, kwargs)
-    x = operand(args[0])
-    return made(numpy_kernels.erf(x if x.dtype.itemsize > 2 else x.astype(np.float32)))
+def special_function(name: str, twin: Callable[..., Any]) -> Callable[..., ndarray]:
+    """A function of cupyx.scipy.special, computed by its twin for NumPy; float16 is widened."""
+
+    def function(*args: Any, **kwargs: Any) -> ndarray:
+        fits(name, NAMES["functions"]["cupyx.scipy.special"][name], args, kwargs)
+        x = operand(args[0])
+        return made(twin(x if x.dtype.itemsize > 2 else x.astype(np.float32)))
+
+    return function
+
+
+SPECIAL = {"erf": numpy_kernels.erf, "erfc": numpy_kernels.erfc, "ndtr": numpy_kernels.normal_cdf}
 
 
 class RawModule:
@@ -258,7 +266,8 @@ def modules() -> dict[str, types.ModuleType]:
     }
     cupy = Library("cupy", ndarray=ndarray, cuda=cuda, linalg=linalg, __version__=NAMES["version"], **own)
     cupy.get_default_memory_pool = cuda.get_default_memory_pool  # type: ignore[attr-defined]
-    special = Library("cupyx.scipy.special", erf=erf)
+    functions: dict[str, Any] = {name: special_function(name, twin) for name, twin in SPECIAL.items()}
+    special = Library("cupyx.scipy.special", **functions)
     scipy = Library("cupyx.scipy", special=special)
 
     def scatter_add(a: ndarray, slices: Any, value: Any) -> None:

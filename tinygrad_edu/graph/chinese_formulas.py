@@ -27,7 +27,27 @@ FORMULAS = {
     "{out} = {x} ⊙ σ({x}), σ the sigmoid": "{out} = {x} ⊙ σ({x})",
     "{out} = ln(1 + {x}), exact near 0": "{out} = ln(1 + {x}), 在 0 附近精确",
     "{out} = exp {x} − 1, exact near 0": "{out} = exp {x} − 1, 在 0 附近精确",
-    "{out} = 1 / (1 + exp(−{x})), by way of tanh, which cannot overflow": "{out} = 1 / (1 + exp(−{x}))",
+    "{out} = 1 / cosh² {x}, the slope of tanh": "{out} = 1 / cosh² {x}, 即 tanh 的导数",
+    "{out} = 1 − erf {x}, with all its digits far to the right": "{out} = 1 − erf {x}, 在右端仍精确",
+    "{out} = Φ({x}), the normal distribution function (1 + erf({x}/√2)) / 2": (
+        "{out} = Φ({x}), 正态分布函数 (1 + erf({x}/√2)) / 2"
+    ),
+    "{out} = ln(exp {x} + exp {y}), without overflow": "{out} = ln(exp {x} + exp {y}), 不溢出",
+    "{out} = {x} − tanh {x}, with all its digits near 0": "{out} = {x} − tanh {x}, 在 0 附近精确",
+    "{out} = 1 − {x}², with all its digits near ±1": "{out} = 1 − {x}², 在 ±1 附近精确",
+    "{out} = {x} / √({x}² + {y}²), the cosine of the angle between ({x}, {y}) and the first axis; 0 at (0, 0)": (
+        "{out} = {x} / √({x}² + {y}²), 即 ({x}, {y}) 与第一轴夹角的余弦; (0, 0) 处为 0"
+    ),
+    "{out} = the angle of the point ({y}, {x}), from −π to π; the gradient at (0, 0) is 0": (
+        "{out} = 点 ({y}, {x}) 的角, 从 −π 到 π; (0, 0) 处梯度为 0"
+    ),
+    "d{x} = d{out} ⊙ sech² {x}, which is 1 − {out}²": "d{x} = d{out} ⊙ sech² {x}, 即 1 − {out}²",
+    "d{x} = d{out} ⊙ ¼ sech²({x} / 2), which is {out} ⊙ (1 − {out})": (
+        "d{x} = d{out} ⊙ ¼ sech²({x} / 2), 即 {out} ⊙ (1 − {out})"
+    ),
+    "d{x} = d{out} where {x} > 0, else {alpha} d{out} ⊙ exp {x}": (
+        "d{x} = {x} > 0 处为 d{out}, 其余为 {alpha} d{out} ⊙ exp {x}"
+    ),
     "{out} = {x} where {x} > 0, else {slope} {x}": "{out} = {x} > 0 处为 {x}, 其余为 {slope} {x}",
     "{out} = {x} where {x} > 0, else {alpha} (exp {x} − 1)": "{out} = {x} > 0 处为 {x}, 其余为 {alpha} (exp {x} − 1)",
     "d{x} = d{out} where {out} > 0, else 0": "d{x} = {out} > 0 处为 d{out}, 其余为 0",

@@ -107,7 +107,7 @@ class Curves(Elementwise, result=False):
 
     def tan(self) -> Tensor:
         """tan x."""
-        return curve.Sin(self) / curve.Cos(self)
+        return curve.Tan(self)
 
     def asin(self) -> Tensor:
         """The angle from −π/2 to π/2 whose sine is x."""
@@ -123,11 +123,11 @@ class Curves(Elementwise, result=False):
 
     def sinh(self) -> Tensor:
         """(exp x − exp −x) / 2."""
-        return (curve.Expm1(self) - curve.Expm1(-self)) * 0.5
+        return curve.Sinh(self)
 
     def cosh(self) -> Tensor:
         """(exp x + exp −x) / 2."""
-        return (arithmetic.Exp(self) + arithmetic.Exp(-self)) * 0.5
+        return curve.Cosh(self)
 
     def asinh(self) -> Tensor:
         """ln(x + √(x² + 1))."""
@@ -144,8 +144,8 @@ class Curves(Elementwise, result=False):
     arcsin, arccos, arctan, arcsinh, arccosh, arctanh = asin, acos, atan, asinh, acosh, atanh
 
     def erfc(self) -> Tensor:
-        """1 − erf x. Unlike PyTorch's, of a large x it has no more digits than that difference."""
-        return 1.0 - curve.Erf(self)
+        """1 − erf x, with all its digits far to the right."""
+        return curve.Erfc(self)
 
     def frac(self) -> Tensor:
         """x without the integer part."""

@@ -8,8 +8,7 @@ from tinygrad_edu import backend
 from tinygrad_edu.absent import missing
 from tinygrad_edu.methods.common import binary, operand
 from tinygrad_edu.methods.curves import Curves
-from tinygrad_edu.methods.orders import log_add_exp
-from tinygrad_edu.ops import choice
+from tinygrad_edu.ops import choice, curve
 from tinygrad_edu.tape import Variable
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ class Named(Curves, result=False):
 
     def logaddexp(self, other: Any) -> Tensor:
         """ln(exp x + exp other), without overflow."""
-        return binary(log_add_exp, self, other)
+        return binary(curve.LogAddExp, self, other)
 
     def logical_xor(self, other: Any) -> Tensor:
         """Whether exactly one is not 0."""

@@ -122,7 +122,7 @@ class Orders(Variable, result=False):
         """out_i = ln Σ exp x_j over j ≤ i along `dim`, without overflow."""
         x = with_axis(self)
         axis = axis_of(x, dim, "logcumsumexp")
-        return _shaped(running.scan(log_add_exp, x, axis, float("-inf")), self)
+        return _shaped(running.scan(curve.LogAddExp, x, axis, float("-inf")), self)
 
     @numpy_names
     def cummax(self, dim: int) -> Any:
@@ -150,13 +150,6 @@ class Orders(Variable, result=False):
             before = shape.Narrow(x, axis=axis, start=0, stop=max(length - 1, 0))
             x = choice.NotEqual(behind, before) if x.array.dtype.kind == "b" else arithmetic.Sub(behind, before)
         return x  # type: ignore[return-value]
-
-
-def log_add_exp(x: Any, y: Any) -> Any:
-    """ln(exp x + exp y), without overflow."""
-    equal = choice.Equal(x, y)  # ∞ − ∞ is no number
-    apart = choice.Where(equal, 0.0, x) - choice.Where(equal, 0.0, y)
-    return arithmetic.Maximum(x, y) + curve.Log1p(arithmetic.Exp(-arithmetic.Abs(apart)))
 
 
 def _shaped(found: Any, x: Variable) -> Any:

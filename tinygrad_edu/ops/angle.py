@@ -6,6 +6,18 @@ from tinygrad_edu.ops.choice import Where
 from tinygrad_edu.tape import Op
 
 
+class OneMinusSquare(Op):
+    """{out} = 1 − {x}², with all its digits near ±1"""
+
+    def forward(x):
+        with quiet(x):
+            return (1.0 - x) * (1.0 + x)
+
+    def dx(g, x):
+        """d{x} = −2 d{out} ⊙ {x}"""
+        return g * (x * -2.0)
+
+
 class Asin(Op):
     """{out} = the angle from −π/2 to π/2 with sin {out} = {x}"""
 
@@ -15,7 +27,7 @@ class Asin(Op):
 
     def dx(g, x):
         """d{x} = d{out} / √(1 − {x}²)"""
-        return g * Rsqrt(1.0 - x * x)
+        return g * Rsqrt(OneMinusSquare(x))
 
 
 class Acos(Op):
@@ -27,7 +39,7 @@ class Acos(Op):
 
     def dx(g, x):
         """d{x} = −d{out} / √(1 − {x}²)"""
-        return -(g * Rsqrt(1.0 - x * x))
+        return -(g * Rsqrt(OneMinusSquare(x)))
 
 
 class Atan(Op):
@@ -38,11 +50,12 @@ class Atan(Op):
 
     def dx(g, x):
         """d{x} = d{out} / (1 + {x}²)"""
-        return g / (x * x + 1.0)
+        r = 1.0 / Hypot(x, 1.0)  # x² would overflow
+        return g * (r * r)
 
 
 class Atan2(Op):
-    """{out} = the angle of the point ({y}, {x}), from −π to π"""
+    """{out} = the angle of the point ({y}, {x}), from −π to π; the gradient at (0, 0) is 0"""
 
     promotes = True
 
@@ -51,11 +64,11 @@ class Atan2(Op):
 
     def dx(g, x, y):
         """d{x} = d{out} ⊙ {y} / ({x}² + {y}²)"""
-        return g * (y / (x * x + y * y))
+        return g * (Direction(y, x) / _length(x, y))
 
     def dy(g, x, y):
         """d{y} = −d{out} ⊙ {x} / ({x}² + {y}²)"""
-        return -(g * (x / (x * x + y * y)))
+        return -(g * (Direction(x, y) / _length(x, y)))
 
 
 class Hypot(Op):
@@ -66,13 +79,37 @@ class Hypot(Op):
     def forward(x, y):
         return module_of(x).hypot(floating(x), floating(y))
 
-    def dx(g, x, out):
+    def dx(g, x, y):
         """d{x} = d{out} ⊙ {x} / {out}"""
-        return g * (x / Where(out == 0, 1.0, out))
+        return g * Direction(x, y)
 
-    def dy(g, y, out):
+    def dy(g, x, y):
         """d{y} = d{out} ⊙ {y} / {out}"""
-        return g * (y / Where(out == 0, 1.0, out))
+        return g * Direction(y, x)
+
+
+class Direction(Op):
+    """{out} = {x} / √({x}² + {y}²), the cosine of the angle between ({x}, {y}) and the first axis; 0 at (0, 0)"""
+
+    promotes = True
+
+    def forward(x, y):
+        return x / _length(x, y)
+
+    def dx(g, x, y):
+        """d{x} = d{out} ⊙ {y}² / √({x}² + {y}²)³"""
+        s = Direction(y, x)
+        return g * (s * s / _length(x, y))
+
+    def dy(g, x, y, out):
+        """d{y} = −d{out} ⊙ {x} ⊙ {y} / √({x}² + {y}²)³"""
+        return -(g * (out * Direction(y, x) / _length(x, y)))
+
+
+def _length(x, y):
+    """√(x² + y²), and 1 where that is 0, to divide by."""
+    r = Hypot(x, y)
+    return Where(r == 0, 1.0, r)
 
 
 class Asinh(Op):
@@ -83,7 +120,7 @@ class Asinh(Op):
 
     def dx(g, x):
         """d{x} = d{out} / √({x}² + 1)"""
-        return g * Rsqrt(x * x + 1.0)
+        return g / Hypot(x, 1.0)  # x² would overflow
 
 
 class Acosh(Op):
@@ -95,7 +132,7 @@ class Acosh(Op):
 
     def dx(g, x):
         """d{x} = d{out} / √({x}² − 1)"""
-        return g * Rsqrt(x * x - 1.0)
+        return g * (Rsqrt(x - 1.0) * Rsqrt(x + 1.0))
 
 
 class Atanh(Op):
@@ -107,4 +144,4 @@ class Atanh(Op):
 
     def dx(g, x):
         """d{x} = d{out} / (1 − {x}²)"""
-        return g / (1.0 - x * x)
+        return g / OneMinusSquare(x)

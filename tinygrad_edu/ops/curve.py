@@ -1,8 +1,12 @@
-"""Functions of one number, element by element: exponential, trigonometric and the bends of neural networks."""
+"""Functions of one number, element by element: exponential, trigonometric and the bends of neural networks.
+
+A slope that becomes small, as that of tanh x far from 0, is computed from x and not as 1 minus a result that has
+rounded to 1; and it is an op whose own rule does not subtract either, so that second derivatives keep their digits.
+"""
 
 from tinygrad_edu import kernels
 from tinygrad_edu.backend import floating, module_of, quiet
-from tinygrad_edu.ops.arithmetic import Exp
+from tinygrad_edu.ops.arithmetic import Abs, Exp
 from tinygrad_edu.ops.choice import Where
 from tinygrad_edu.tape import Op
 
@@ -13,21 +17,46 @@ class Tanh(Op):
     def forward(x):
         return module_of(x).tanh(floating(x))
 
-    def dx(g, out):
-        """d{x} = d{out} ⊙ (1 − {out}²)"""
-        return g * (1.0 - out * out)
+    def dx(g, x):
+        """d{x} = d{out} ⊙ sech² {x}, which is 1 − {out}²"""
+        return g * SechSquared(x)
+
+
+class SechSquared(Op):
+    """{out} = 1 / cosh² {x}, the slope of tanh"""
+
+    def forward(x):
+        xp = module_of(x)
+        e = xp.exp(-2.0 * xp.abs(x))
+        return 4.0 * e / ((1.0 + e) * (1.0 + e))
+
+    def dx(g, x, out):
+        """d{x} = −2 d{out} ⊙ {out} ⊙ tanh {x}"""
+        return g * (out * Tanh(x) * -2.0)
 
 
 class Sigmoid(Op):
     """{out} = 1 / (1 + exp(−{x}))"""
 
     def forward(x):
-        with quiet(x):  # far to the left exp overflows to ∞ and 1 / ∞ is right
-            return 1.0 / (1.0 + module_of(x).exp(-floating(x)))
+        xp, x = module_of(x), floating(x)
+        e = xp.exp(-xp.abs(x))  # at most 1: far to the left the result is e, to its last digit
+        return xp.where(x < 0, e, 1.0) / (1.0 + e)
 
-    def dx(g, out):
-        """d{x} = d{out} ⊙ {out} ⊙ (1 − {out})"""
-        return g * (out * (1.0 - out))
+    def dx(g, x):
+        """d{x} = d{out} ⊙ ¼ sech²({x} / 2), which is {out} ⊙ (1 − {out})"""
+        return g * (SechSquared(x * 0.5) * 0.25)
+
+
+class Bell(Op):
+    """{out} = exp(−{scale} {x}²)"""
+
+    def forward(x, *, scale):
+        return kernels.of(x).bell(floating(x), scale)
+
+    def dx(g, x, out, scale):
+        """d{x} = −2 {scale} d{out} ⊙ {x} ⊙ {out}"""
+        return g * (x * out * (-2.0 * scale))
 
 
 class Erf(Op):
@@ -38,7 +67,29 @@ class Erf(Op):
 
     def dx(g, x):
         """d{x} = d{out} ⊙ 2/√π · exp(−{x}²)"""
-        return g * (Exp(-(x * x)) * 1.1283791670955126)
+        return g * (Bell(x, scale=1.0) * 1.1283791670955126)
+
+
+class Erfc(Op):
+    """{out} = 1 − erf {x}, with all its digits far to the right"""
+
+    def forward(x):
+        return kernels.of(x).erfc(floating(x))
+
+    def dx(g, x):
+        """d{x} = −d{out} ⊙ 2/√π · exp(−{x}²)"""
+        return g * (Bell(x, scale=1.0) * -1.1283791670955126)
+
+
+class NormalCdf(Op):
+    """{out} = Φ({x}), the normal distribution function (1 + erf({x}/√2)) / 2"""
+
+    def forward(x):
+        return kernels.of(x).normal_cdf(floating(x))
+
+    def dx(g, x):
+        """d{x} = d{out} ⊙ exp(−{x}²/2) / √(2π)"""
+        return g * (Bell(x, scale=0.5) * 0.3989422804014327)
 
 
 class Relu(Op):
@@ -56,13 +107,14 @@ class Silu(Op):
     """{out} = {x} ⊙ σ({x}), σ the sigmoid"""
 
     def forward(x):
+        xp = module_of(x)
         with quiet(x):
-            return x * Sigmoid(x)
+            h = xp.exp(xp.minimum(x * 0.5, 40.0))  # σ = h / (h + 1/h); far to the left σ is too small, x·h is not
+            return x * h / (h + 1.0 / h)
 
     def dx(g, x, out):
-        """d{x} = d{out} ⊙ (σ({x}) + {out} ⊙ (1 − σ({x})))"""
-        s = Sigmoid(x)
-        return g * (s + out * (1.0 - s))
+        """d{x} = d{out} ⊙ (σ({x}) + {out} ⊙ σ(−{x}))"""
+        return g * (Sigmoid(x) + out * Sigmoid(-x))
 
 
 class Softplus(Op):
@@ -76,6 +128,31 @@ class Softplus(Op):
     def dx(g, x, beta):
         """d{x} = d{out} ⊙ σ({beta} {x})"""
         return g * Sigmoid(x * beta)
+
+
+class LogAddExp(Op):
+    """{out} = ln(exp {x} + exp {y}), without overflow"""
+
+    promotes = True
+
+    def forward(x, y):
+        xp = module_of(x)
+        x, y = floating(x), floating(y)
+        return xp.maximum(x, y) + xp.log1p(xp.exp(-xp.abs(_apart(x, y))))
+
+    def dx(g, x, y):
+        """d{x} = d{out} ⊙ σ({x} − {y})"""
+        return g * Sigmoid(_apart(x, y))
+
+    def dy(g, x, y):
+        """d{y} = d{out} ⊙ σ({y} − {x})"""
+        return g * Sigmoid(_apart(y, x))
+
+
+def _apart(x, y):
+    """x − y, and 0 where both are the same infinity, whose difference is no number."""
+    same = (x == y) & (abs(x) == float("inf"))
+    return Where(same, 0.0, x) - Where(same, 0.0, y)
 
 
 class LeakyRelu(Op):
@@ -96,9 +173,40 @@ class Elu(Op):
         xp = module_of(x)
         return xp.where(x > 0, x, alpha * xp.expm1(xp.minimum(x, 0)))
 
-    def dx(g, x, out, alpha):
-        """d{x} = d{out} where {x} > 0, else d{out} ⊙ ({out} + {alpha})"""
-        return Where(x > 0, g, g * (out + alpha))
+    def dx(g, x, alpha):
+        """d{x} = d{out} where {x} > 0, else {alpha} d{out} ⊙ exp {x}"""
+        return Where(x > 0, g, g * (Exp(Where(x > 0, 0.0, x)) * alpha))
+
+
+class Softsign(Op):
+    """{out} = {x} / (1 + |{x}|)"""
+
+    def forward(x):
+        with quiet(x):
+            return x / (1.0 + module_of(x).abs(x))
+
+    def dx(g, x):
+        """d{x} = d{out} / (1 + |{x}|)²"""
+        r = 1.0 / (Abs(x) + 1.0)
+        return g * (r * r)
+
+
+class Tanhshrink(Op):
+    """{out} = {x} − tanh {x}, with all its digits near 0"""
+
+    def forward(x):
+        xp, x = module_of(x), floating(x)
+        near = xp.minimum(xp.abs(x), 1.0)
+        square = near * near
+        t = 0.0
+        for odd in range(19, 1, -2):  # Lambert's continued fraction tanh x = x / (1 + x²/(3 + x²/(5 + ...)))
+            t = square / (odd + t)
+        return xp.where(xp.abs(x) < 1, x * (t / (1.0 + t)), x - xp.tanh(x))
+
+    def dx(g, x):
+        """d{x} = d{out} ⊙ tanh² {x}"""
+        t = Tanh(x)
+        return g * (t * t)
 
 
 class Sin(Op):
@@ -125,6 +233,42 @@ class Cos(Op):
         return -(g * Sin(x))
 
 
+class Tan(Op):
+    """{out} = tan {x}"""
+
+    def forward(x):
+        with quiet(x):
+            return module_of(x).tan(floating(x))
+
+    def dx(g, out):
+        """d{x} = d{out} ⊙ (1 + {out}²)"""
+        return g * (out * out + 1.0)
+
+
+class Sinh(Op):
+    """{out} = (exp {x} − exp(−{x})) / 2"""
+
+    def forward(x):
+        with quiet(x):
+            return module_of(x).sinh(floating(x))
+
+    def dx(g, x):
+        """d{x} = d{out} ⊙ cosh {x}"""
+        return g * Cosh(x)
+
+
+class Cosh(Op):
+    """{out} = (exp {x} + exp(−{x})) / 2"""
+
+    def forward(x):
+        with quiet(x):
+            return module_of(x).cosh(floating(x))
+
+    def dx(g, x):
+        """d{x} = d{out} ⊙ sinh {x}"""
+        return g * Sinh(x)
+
+
 class Log1p(Op):
     """{out} = ln(1 + {x}), exact near 0"""
 
@@ -144,9 +288,9 @@ class Expm1(Op):
         with quiet(x):
             return module_of(x).expm1(floating(x))
 
-    def dx(g, out):
-        """d{x} = d{out} ⊙ ({out} + 1)"""
-        return g * (out + 1.0)
+    def dx(g, x):
+        """d{x} = d{out} ⊙ exp {x}"""
+        return g * Exp(x)
 
 
 class Exp2(Op):

@@ -5,7 +5,7 @@ fresh memory, and leaves its inputs as they were (`adamw`, which updates in plac
 """
 
 from ...random import keep_mask
-from .activation import erf, gelu
+from .activation import bell, erf, erfc, gelu, normal_cdf
 from .attention import Weights, attention, attention_backward
 from .linear import embedding, embedding_backward, linear, linear_backward
 from .loss import Rows, cross_entropy, cross_entropy_backward
@@ -20,11 +20,13 @@ __all__ = [
     "adamw",
     "attention",
     "attention_backward",
+    "bell",
     "cross_entropy",
     "cross_entropy_backward",
     "embedding",
     "embedding_backward",
     "erf",
+    "erfc",
     "gelu",
     "keep_mask",
     "layer_norm",
@@ -33,6 +35,7 @@ __all__ = [
     "linear_backward",
     "log_softmax",
     "log_softmax_backward",
+    "normal_cdf",
     "rms_norm",
     "rms_norm_backward",
     "softmax",

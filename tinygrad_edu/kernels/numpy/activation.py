@@ -1,4 +1,4 @@
-"""The error function, and GELU with its derivative computed in the same pass."""
+"""The error function and its kin, and GELU with its derivative computed in the same pass."""
 
 import math
 from typing import Any
@@ -47,10 +47,12 @@ _MILLS = {
         ),
     ),
 }
-_MINUS_HALF = constants(-0.5)
+_FAR = 40  # beyond it exp(−x²/2) is 0 in float32 and float64
+_HALF_OF_THE_DIGITS = np.int64(-1 << 27)
 _K0 = math.sqrt(2 / math.pi)
-_TANH = constants(_K0, 0.044715 * _K0, 2 * _K0, 6 * 0.044715 * _K0, 0.5, 1)
-_EXACT = constants(0.5, 1 / math.sqrt(2 * math.pi))
+_TANH = constants(2 * _K0, 2 * 0.044715 * _K0, 6 * 0.044715 * _K0, 0.5, 1)
+_EXACT = constants(0.5, 1 / math.sqrt(2 * math.pi), -0.5)
+_SIGN = {np.dtype(f"f{n}"): np.array(np.iinfo(f"i{n}").min, f"i{n}") for n in (4, 8)}
 _TAME = 1e12  # Σx² of a chunk below which no intermediate value overflows
 _WIDE = 1e3  # beyond it the GELU is x or 0 in every precision
 _ERF_SERIES = [(-1) ** n / (math.factorial(n) * (2 * n + 1)) * 2 / math.sqrt(math.pi) for n in range(13)]
@@ -65,45 +67,130 @@ def _polynomial(coefficients, a, out):
     out += coefficients[0]
 
 
-def _normal_tail(a, bell, out, scratch):
-    """out = Φ(−a) and bell = exp(−a²/2) for a ≥ 0."""
+def _mills(a, out, scratch):
+    """out = G(a) = Φ(−a)·exp(a²/2) for a ≥ 0."""
     upper, lower = _MILLS[a.dtype]
-    (minus_half,) = _MINUS_HALF[a.dtype]
-    np.multiply(a, a, out=bell)
-    bell *= minus_half
-    np.exp(bell, out=bell)
     _polynomial(upper, a, out)
     _polynomial(lower, a, scratch)
     out /= scratch
-    out *= bell
+
+
+def _bell(a, scale, out, scratch):
+    """out = exp(−scale·a²) for 0 ≤ a ≤ 40 in float64, within 2 units in the last place.
+
+    The rounding of a² would become an error of as many units as the exponent is large. So a = h + l, where h has half
+    the digits and its square is exact: a² = h² + (a + h)·l.
+    """
+    np.bitwise_and(a.view(np.int64), _HALF_OF_THE_DIGITS, out=out.view(np.int64))
+    np.subtract(a, out, out=scratch)
+    scratch *= a + out
+    scratch *= -scale
+    np.exp(scratch, out=scratch)
+    out *= out
+    out *= -scale
+    np.exp(out, out=out)
+    out *= scratch
+
+
+def _in_float64(x, body):
+    """body(part, out, scratch, scratch) over pieces of x, any shape, computed in float64; result of the dtype of x."""
+    values = packed(x).reshape(-1)
+    y = empty(values.shape, x.dtype)
+    for at in chunks(0, values.size):
+        part = values[at].astype(np.float64, copy=False)
+        out = np.empty_like(part)
+        body(part, out, np.empty_like(part), np.empty_like(part))
+        y[at] = out
+    return y.reshape(x.shape)
+
+
+def bell(x: np.ndarray, scale: float) -> np.ndarray:
+    """exp(−scale·x²), scale from ½ to 1, within a few units in the last place; x of any shape, result of the same.
+
+    >>> bell(np.array([0.0, 1.0, -np.inf]), 0.5).round(4)
+    array([1.    , 0.6065, 0.    ])
+    """
+
+    def body(part, out, a, scratch):
+        np.minimum(np.abs(part), _FAR, out=a)
+        _bell(a, scale, out, scratch)
+
+    return _in_float64(x, body)
 
 
 def erf(x: np.ndarray) -> np.ndarray:
     """The error function erf x = 2/√π ∫₀ˣ exp(−t²) dt, within a few units in the last place.
 
-    x, any shape, float32 or float64; result of the same shape and dtype. Below ½ the Taylor series, above it the tail
-    of the normal law. Source: Abramowitz and Stegun, "Handbook of Mathematical Functions", 1964, 7.1.5 and 26.2.
+    x, any shape; result of the same shape and dtype. Below ½ the Taylor series, above it the tail of the normal law.
+    Source: Abramowitz and Stegun, "Handbook of Mathematical Functions", 1964, 7.1.5 and 26.2.
 
     >>> erf(np.array([0.0, 1.0, -np.inf])).round(6)
     array([ 0.      ,  0.842701, -1.      ])
     """
-    values = packed(x).reshape(-1)
-    y = empty(values.shape, x.dtype)
-    for at in chunks(0, values.size):
-        part, out = values[at], y[at]
-        a = np.minimum(np.abs(part), 28)
-        a *= math.sqrt(2)
-        bell, scratch = np.empty_like(a), np.empty_like(a)
-        _normal_tail(a, bell, out, scratch)
-        out *= -2
-        out += 1
+
+    def body(part, out, a, scratch):
+        _erfc_of(part, out, a, scratch)
+        np.subtract(1, out, out=out)
         np.copysign(out, part, out=out)
-        small = np.abs(part) < 0.5
-        near = part[small]
-        series = np.empty_like(near)
-        _polynomial(_ERF_SERIES, near * near, series)
-        out[small] = series * near
-    return y.reshape(x.shape)
+        _set_near_0(part, out)
+
+    return _in_float64(x, body)
+
+
+def erfc(x: np.ndarray) -> np.ndarray:
+    """1 − erf x, within a few units in the last place also far to the right; x of any shape, result of the same.
+
+    >>> erfc(np.array([0.0, -np.inf])), bool(0 < erfc(np.array([26.0])) < 1e-290)
+    (array([1., 2.]), True)
+    """
+
+    def body(part, out, a, scratch):
+        _erfc_of(part, out, a, scratch)
+        np.subtract(2, out, out=out, where=part < 0)
+        near = np.zeros_like(part)
+        small = _set_near_0(part, near)
+        np.subtract(1, near, out=out, where=small)
+
+    return _in_float64(x, body)
+
+
+def normal_cdf(x: np.ndarray) -> np.ndarray:
+    """The normal law's Φ(x), within a few units in the last place also far to the left; x any shape, result the same.
+
+    >>> normal_cdf(np.array([-1.0, 0.0, np.inf])).round(4)
+    array([0.1587, 0.5   , 1.    ])
+    """
+
+    def body(part, out, a, scratch):
+        np.minimum(np.abs(part), _FAR, out=a)
+        tail = np.empty_like(a)
+        _mills(a, tail, scratch)
+        _bell(a, 0.5, out, scratch)
+        out *= tail
+        np.subtract(1, out, out=out, where=part > 0)
+
+    return _in_float64(x, body)
+
+
+def _erfc_of(x, out, a, scratch):
+    """out = erfc |x| = 2·G(√2·|x|)·exp(−x²)."""
+    np.minimum(np.abs(x), 28, out=a)
+    _bell(a, 1.0, out, scratch)
+    a *= math.sqrt(2)
+    tail = np.empty_like(a)
+    _mills(a, tail, scratch)
+    out *= 2
+    out *= tail
+
+
+def _set_near_0(x, out):
+    """out = erf x where |x| < ½, by its Taylor series; returns where that is."""
+    small = np.abs(x) < 0.5
+    near = x[small]
+    series = np.empty_like(near)
+    _polynomial(_ERF_SERIES, near * near, series)
+    out[small] = series * near
+    return small
 
 
 def gelu(x: np.ndarray, approximate: str = "none", slope: bool = True) -> tuple[np.ndarray, Any]:
@@ -112,6 +199,8 @@ def gelu(x: np.ndarray, approximate: str = "none", slope: bool = True) -> tuple[
     approximate "none": Φ exactly, slope Φ(x) + x·exp(−x²/2)/√2π. "tanh": s = ½(1 + tanh(√(2/π)(x + 0.044715x³))) in
     its place, slope s + 2x·s·(1 − s)·√(2/π)(1 + 3·0.044715x²). x, any shape; y and slope of the same shape; the slope
     is None where it is not asked for. ValueError for another `approximate`.
+    In float32 the rounding of the exponent is left: 64 units in the last place where y is as small as 10⁻³⁸ ("tanh":
+    128), fewer in proportion to ln |y|. In float64 it is corrected for.
     Source: Hendrycks and Gimpel, "Gaussian error linear units", 2016.
 
     >>> y, slope = gelu(np.array([-1.0, 0.0, 1.0]))
@@ -128,7 +217,7 @@ def gelu(x: np.ndarray, approximate: str = "none", slope: bool = True) -> tuple[
     y = empty(values.shape, x.dtype)
     slopes = empty(values.shape, x.dtype) if slope else None
     places = chunks(0, values.size)
-    scratch = empty((2 if approximate == "tanh" else 4, places[0].stop if places else 0), x.dtype)
+    scratch = empty((4, places[0].stop if places else 0), x.dtype)
     with crew.apart, np.errstate(over="ignore", invalid="ignore"):
         for at in places:
             part, out = values[at], y[at]
@@ -143,48 +232,69 @@ def gelu(x: np.ndarray, approximate: str = "none", slope: bool = True) -> tuple[
 
 
 def _gelu_tanh(x, y, slope, scratch):
-    k0, k1, two_k0, six_k1, half, one = _TANH[x.dtype]
-    u, s = scratch[0, : x.size], scratch[1, : x.size]
+    """With w = 2√(2/π)(x + 0.044715x³), Φ is replaced by s = σ(w): y = x·s, and the slope s + x·σ'(w)·dw/dx.
+
+    From e = exp(−|w|) and q = 1/(1 + e): s is q or e·q, by the sign of x, and σ' = e·q². Nothing is taken from 1.
+    """
+    k0, k1, three_k1, half, one = _TANH[x.dtype]
+    u, e, q, s = (row[: x.size] for row in scratch)
     np.multiply(x, x, out=u)
-    np.multiply(u, k1, out=s)
-    s += k0
-    s *= x
-    np.tanh(s, out=s)
-    s *= half
+    np.multiply(u, k1, out=e)
+    e += k0
+    e *= x
+    sign = _SIGN[x.dtype]
+    bits = e.view(sign.dtype)
+    bits |= sign
+    np.exp(e, out=e)
+    np.add(e, one, out=q)
+    np.reciprocal(q, out=q)
+    _signed_half(x, half, s)
     s += half
+    np.maximum(s, e, out=s)
+    s *= q
     np.multiply(x, s, out=y)
     if slope is not None:
-        u *= six_k1
-        u += two_k0
-        u *= y
-        np.subtract(one, s, out=slope)
-        slope *= u
+        u *= three_k1
+        u += k0
+        u *= x
+        e *= q
+        e *= q
+        np.multiply(u, e, out=slope)
         slope += s
 
 
 def _gelu_exact(x, y, slope, scratch):
-    """With a = |x| and the tail t = Φ(−a): y = max(x, 0) − a·t, and the slope of −a is t − a·φ(a), that of a is 1 less
-    it, so both are ½ ± (½ − t + a·φ(a)) with the sign of x."""
-    half, density = _EXACT[x.dtype]
+    """With a = |x|, Φ(−a) = G(a)·exp(−a²/2): y = max(x, 0) − a·Φ(−a), and the slope of −a is Φ(−a) − a·φ(a), that of a
+    is 1 less it."""
+    half, density, minus_half = _EXACT[x.dtype]
     a, bell, tail, rest = (row[: x.size] for row in scratch)
     np.abs(x, out=a)
-    _normal_tail(a, bell, tail, rest)
+    if x.dtype == np.float32:
+        np.multiply(a, a, out=bell)
+        bell *= minus_half
+        np.exp(bell, out=bell)
+    else:
+        _bell(np.minimum(a, _FAR), 0.5, bell, rest)
+    _mills(a, tail, rest)
     np.add(x, a, out=y)
     y *= half
     np.multiply(a, tail, out=rest)
+    rest *= bell
     y -= rest
     if slope is not None:
-        a *= bell
         a *= density
         a -= tail
-        a += half
-        _signed_like(a, x)
-        np.add(a, half, out=slope)
+        a *= bell  # a·φ(a) − Φ(−a)
+        _signed_half(x, half, rest)
+        a *= rest
+        a += a
+        rest += half  # 1 where x ≥ 0, else 0
+        np.add(a, rest, out=slope)
 
 
-def _signed_like(a, x):
-    """Give a ≥ 0 the signs of x, by their sign bits (five times as fast as `np.copysign`)."""
-    kind = np.dtype(f"i{x.dtype.itemsize}")
-    sign = np.bitwise_and(x.view(kind), np.iinfo(kind).min)
-    bits = a.view(kind)
-    bits |= sign
+def _signed_half(x, half, out):
+    """out = ½ with the sign of x, by its sign bit (five times as fast as `np.copysign`)."""
+    sign = _SIGN[x.dtype]
+    bits = out.view(sign.dtype)
+    np.bitwise_and(x.view(sign.dtype), sign, out=bits)
+    bits |= half.view(sign.dtype)

@@ -164,14 +164,12 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 def softsign(input: Any) -> Tensor:
     """y = x / (1 + |x|), any shape."""
-    x = floating_of(input, "softsign: input")
-    return x / (1.0 + x.abs())
+    return curve.Softsign(floating_of(input, "softsign: input"))
 
 
 def tanhshrink(input: Any) -> Tensor:
     """y = x − tanh x, any shape."""
-    x = floating_of(input, "tanhshrink: input")
-    return x - x.tanh()
+    return curve.Tanhshrink(floating_of(input, "tanhshrink: input"))
 
 
 def prelu(input: Any, weight: Any) -> Tensor:
