@@ -88,18 +88,19 @@ def test_softmax_and_log_softmax(shape, axis, form, dtype):
     close(y, p, dtype)
     y.flags.writeable = False
     close(kernels.softmax_backward(g, y, axis), p * (wg - (wg * p).sum(axis=axis, keepdims=True)), dtype)
-    logs = kernels.log_softmax(x, axis)
+    logs, saved = kernels.log_softmax(x, axis)
     peak = np.max(wide, axis=axis, keepdims=True, initial=-1e30)
     total = np.exp(wide - peak).sum(axis=axis, keepdims=True)
     close(logs, wide - peak - np.log(np.maximum(total, 1e-300)), dtype)
     logs.flags.writeable = False
-    close(kernels.log_softmax_backward(g, logs, axis), wg - p * wg.sum(axis=axis, keepdims=True), dtype, 10)
+    close(kernels.log_softmax_backward(g, x, saved, axis), wg - p * wg.sum(axis=axis, keepdims=True), dtype, 10)
 
 
 def test_softmax_backward_against_differences():
     x, g = numbers((3, 6), np.float64, 1), numbers((3, 6), np.float64, 2)
     agrees(kernels.softmax_backward(g, kernels.softmax(x, 1), 1), lambda a: softmax_formula(a, 1), x, g)
-    agrees(kernels.log_softmax_backward(g, kernels.log_softmax(x, 0), 0), lambda a: np.log(softmax_formula(a, 0)), x, g)
+    saved = kernels.log_softmax(x, 0)[1]
+    agrees(kernels.log_softmax_backward(g, x, saved, 0), lambda a: np.log(softmax_formula(a, 0)), x, g)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -107,12 +108,14 @@ def test_softmax_of_hidden_and_extreme_rows(dtype):
     x = np.array([[-np.inf, -np.inf], [-np.inf, 3], [1e30, -1e30], [1e4, 1e4]], dtype)
     with np.errstate(all="raise", under="ignore"):
         y = kernels.softmax(x, -1)
-        logs = kernels.log_softmax(x, -1)
+        logs, saved = kernels.log_softmax(x, -1)
         dx = kernels.softmax_backward(np.ones_like(x), y, -1)
+        dlogs = kernels.log_softmax_backward(np.array([[1, 2]] * 4, dtype), x, saved, -1)
     np.testing.assert_array_equal(y, [[0, 0], [0, 1], [1, 0], [0.5, 0.5]])
     assert np.isneginf(logs[0]).all()
     np.testing.assert_array_equal(logs[1], [-np.inf, 0])
     np.testing.assert_array_equal(dx, np.zeros_like(x))
+    np.testing.assert_array_equal(dlogs, [[1, 2], [1, -1], [-2, 2], [-0.5, 0.5]])  # from −∞ alone, no softmax is taken
 
 
 # layer norm
@@ -349,7 +352,7 @@ def test_results_are_fresh_memory():
         kernels.gelu(x)[0],
         kernels.softmax(x, -1),
         kernels.softmax(x, 0),
-        kernels.log_softmax(x, -1),
+        kernels.log_softmax(x, -1)[0],
         kernels.layer_norm(x, w)[0],
         kernels.linear(x, np.eye(128, dtype=np.float32)),
     ]

@@ -888,6 +888,59 @@ class TestValues:
         assert math.isclose(y.item(), value, rel_tol=1e-6)
         np.testing.assert_allclose(gradient(x), np.array([slope]), atol=1e-7)
 
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @pytest.mark.parametrize("gap", [20.0, 40.0, 80.0])
+    def test_the_winner_at_a_large_gap_has_a_gradient(self, gap: float, dtype: Any) -> None:
+        p = math.exp(-gap) / (1 + math.exp(-gap))
+        row, uneven = np.array([gap, 0.0], dtype), np.array([0.3, -1.2], dtype)
+        for context in (nullcontext(), tg.definitions()):
+            with context:
+                for function, seed, value, slope in (
+                    (lambda z: F.softmax(z, 0), [1, 0], 1.0, p * (1 - p)),
+                    (lambda z: F.softmax(z, 0), [7, 7], 1.0, 0.0),
+                    (lambda z: F.log_softmax(z, 0), [1, 0], -p, p),
+                    (lambda z: F.log_softmax(z, 0), [1, 1], -p, -math.tanh(gap / 2)),
+                    (lambda z: F.cross_entropy(z[None], [0], reduction="none"), [1], p, -p),
+                    (lambda z: F.softmax(z, 0), uneven, 1.0, 1.5 * p * (1 - p)),
+                ):
+                    x = tg.Tensor(row, requires_grad=True)
+                    y = function(x)
+                    (g,) = tg.grad([y], x, [np.array(seed, dtype)])
+                    np.testing.assert_allclose(y.array[0], value, rtol=2e-6)
+                    np.testing.assert_allclose(g.array, [slope, -slope], rtol=2e-5)
+                    assert abs(g.array.sum()) <= 1e-6 * abs(g.array[0])
+
+    @pytest.mark.parametrize("smoothing", [0.0, 0.1])
+    def test_smoothed_rows_sum_to_0_at_a_large_gap(self, smoothing: float) -> None:
+        z = tg.Tensor(np.array([[40.0, 0, 1], [0, 40, 1], [3, 2, 1]]), requires_grad=True)
+        F.cross_entropy(z, [0, 2, 1], tg.Tensor(np.array([1.0, 3.0, 0.5])), label_smoothing=smoothing).backward()
+        assert (np.abs(gradient(z).sum(1)) <= 1e-15 * np.abs(gradient(z)).max(1)).all()
+
+    def test_logsumexp_of_several_axes_is_that_of_all_at_once(self) -> None:
+        x = tg.Tensor(np.arange(24.0).reshape(2, 3, 4) * 3, requires_grad=True)
+        x.logsumexp((0, 2)).backward(tg.Tensor(np.array([1.0, 2.0, 4.0])))
+        found = gradient(x).swapaxes(0, 1).reshape(3, 8)
+        expected = softmax(x.array.swapaxes(0, 1).reshape(3, 8), 1) * np.array([[1.0], [2.0], [4.0]])
+        np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+    def test_atan2_at_the_origin_and_around_it(self) -> None:
+        for y, x in ((0.0, 0.0), (-0.0, 0.0), (0.0, -0.0)):
+            a, b = tg.tensor([y], requires_grad=True), tg.tensor([x], requires_grad=True)
+            assert [g.item() for g in tg.grad(tg.atan2(a, b).sum(), [a, b])] == [0.0, 0.0]
+        a, b = (tg.tensor([0.0, 1.0], requires_grad=True) for _ in range(2))
+        (g,) = tg.grad(tg.where(tg.tensor([False, True]), tg.atan2(a, b), 0.0).sum(), a)
+        assert g.tolist() == [0.0, 0.5]
+        for size in (1e-30, 1e30):
+            a, b = (tg.tensor([size], requires_grad=True) for _ in range(2))
+            for g, s in zip(tg.grad(tg.atan2(a, b).sum(), [a, b]), (0.5, -0.5)):
+                assert math.isclose(g.item(), s / size, rel_tol=1e-6)
+
+    def test_logaddexp_bends_at_equal_operands(self) -> None:
+        x, y = tg.tensor([0.0, 1.0], requires_grad=True), tg.tensor([0.0, 3.0], requires_grad=True)
+        (g,) = tg.grad(tg.logaddexp(x, y).sum(), x, create_graph=True)
+        (h,) = tg.grad(g.sum(), x)
+        np.testing.assert_allclose(h.array, [0.25, 0.10499359], rtol=1e-6)
+
     def test_softmax_with_any_upstream(self) -> None:
         x = tg.Tensor(np.array([0.0, math.log(3)]), requires_grad=True)
         (g,) = tg.grad([F.log_softmax(x, 0)], x, [np.array([1.0, 1.0])])

@@ -173,7 +173,7 @@ class Reductions(Variable, result=False):
     @numpy_names
     def logsumexp(self, dim: Dims, keepdim: bool = False) -> Tensor:
         """ln Σ exp x, without overflow."""
-        return reduction.LogSumExp(self, axes=axes_of(self, dim, "logsumexp"), keepdim=keepdim)
+        return activation.LogSumExp(self, axes=axes_of(self, dim, "logsumexp"), keepdim=keepdim)
 
     @numpy_names
     def softmax(self, dim: int, dtype: Any = None) -> Tensor:

@@ -1,27 +1,40 @@
-"""Fused activations: softmax, log_softmax and GELU, each with the composition that defines it."""
+"""Softmax, log_softmax and GELU, each with the composition that defines it, and logsumexp."""
+
+import math
 
 from tinygrad_edu import kernels
-from tinygrad_edu.ops.arithmetic import Div, Exp, Log, Sub
-from tinygrad_edu.ops.choice import Where
-from tinygrad_edu.ops.curve import Erf, Tanh
-from tinygrad_edu.ops.reduction import Amax, Sum
-from tinygrad_edu.ops.shape import Detach
+from tinygrad_edu.backend import largest, module_of, quiet
+from tinygrad_edu.ops.arithmetic import Div, Exp, Sub
+from tinygrad_edu.ops.choice import LogicalAnd, MaskedFill, Where
+from tinygrad_edu.ops.curve import Log1p, NormalCdf, Sigmoid
+from tinygrad_edu.ops.order import Max
+from tinygrad_edu.ops.reduction import Sum, kept
+from tinygrad_edu.ops.shape import Permute, Reshape
 from tinygrad_edu.tape import Op
 
 
-def _shifted(x, axis):
-    """`x` minus its largest along `axis`, which no gradient sees; a row of −∞ alone, or of nothing, stays as it is."""
-    if not x.shape[axis]:
-        return x
-    top = Detach(Amax(x, axes=(axis,), keepdim=True))
-    return Sub(x, Where(top > float("-inf"), top, 0.0))
+def _below_the_largest(x, axis):
+    """(`x` minus the first largest along `axis`, where that one is); a row of −∞ alone stays as it is.
+
+    The gradient of the largest is that of all others with the other sign: its own, a 1 − p where p may have rounded to
+    1, is never computed.
+    """
+    axis %= len(x.shape)
+    place = [n if i == axis else 1 for i, n in enumerate(x.shape)]
+    top, at = Max(x, axis=axis, keepdim=True)
+    finite = top > float("-inf")
+    along = module_of(getattr(x, "array", x)).arange(x.shape[axis]).reshape(place)
+    first = LogicalAnd(at == along, finite)
+    return MaskedFill(Sub(x, Where(finite, top, 0.0)), first, value=0.0), first
 
 
 class Softmax(Op):
     """{out} = exp {x} / Σ exp {x} over {axis}; a row of −∞ alone gives 0"""
 
     def definition(x, *, axis):
-        e = Exp(_shifted(x, axis))
+        if not x.shape[axis]:
+            return Exp(x)
+        e = Exp(_below_the_largest(x, axis)[0])
         total = Sum(e, axes=(axis,), keepdim=True)
         return Div(e, Where(total > 0, total, 1.0))
 
@@ -40,16 +53,52 @@ class Softmax(Op):
 class LogSoftmax(Op):
     """{out} = {x} − ln Σ exp {x} over {axis}"""
 
+    saves = ("saved",)
+
     def definition(x, *, axis):
-        z = _shifted(x, axis)
-        return Sub(z, Log(Sum(Exp(z), axes=(axis,), keepdim=True)))
+        if not x.shape[axis]:
+            return Exp(x)
+        z, first = _below_the_largest(x, axis)
+        others = MaskedFill(Exp(z), first, value=0.0)
+        return Sub(z, Log1p(Sum(others, axes=(axis,), keepdim=True)))
 
     def forward(x, *, axis):
         return kernels.of(x).log_softmax(x, axis)
 
-    def dx(g, out, axis):
+    def dx(g, x, saved, axis):
         """d{x} = d{out} − exp {out} ⊙ Σ d{out}"""
-        return kernels.of(g).log_softmax_backward(g, out, axis)
+        return kernels.of(g).log_softmax_backward(g, x, saved, axis)
+
+
+class LogSumExp(Op):
+    """{out} = ln Σ exp {x} over {axes}, the largest taken out first"""
+
+    def forward(x, *, axes, keepdim=False):
+        xp = module_of(x)
+        top = largest(x, axes, -xp.inf)
+        top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
+        with quiet(x):
+            first = x == top
+            rest = xp.where(first, 0, xp.exp(x - top)).sum(axis=axes, keepdims=True)
+            y = xp.log1p(rest + (first.sum(axis=axes, keepdims=True) - 1).astype(x.dtype)) + top
+        return y if keepdim else y.squeeze(axes)
+
+    def dx(g, x, axes, keepdim, x_shape):
+        """d{x} = d{out} ⊙ exp({x} − {out})"""
+        return kept(g, axes, keepdim, x_shape) * _softmax_over(x, axes)
+
+
+def _softmax_over(x, axes):
+    """Softmax over several axes at once."""
+    if len(axes) == 1:
+        return Softmax(x, axis=axes[0])
+    order = (*(i for i in range(len(x.shape)) if i not in axes), *axes)
+    lead = tuple(x.shape[i] for i in order)
+    rows = Reshape(
+        Permute(x, axes=order), shape=(*lead[: len(order) - len(axes)], math.prod(lead[len(order) - len(axes) :]))
+    )
+    y = Reshape(Softmax(rows, axis=len(order) - len(axes)), shape=lead)
+    return Permute(y, axes=tuple(order.index(i) for i in range(len(order))))
 
 
 class Gelu(Op):
@@ -59,8 +108,8 @@ class Gelu(Op):
 
     def definition(x, *, approximate="none"):
         if approximate == "tanh":  # Hendrycks and Gimpel 2016: √(2/π) (x + 0.044715 x³)
-            return x * 0.5 * (Tanh((x + x * x * x * 0.044715) * 0.7978845608028654) + 1.0)
-        return x * 0.5 * (Erf(x * 0.7071067811865476) + 1.0)
+            return x * Sigmoid((x + x * x * x * 0.044715) * 1.5957691216057308)  # (1 + tanh u)/2 is σ(2u)
+        return x * NormalCdf(x)
 
     def forward(x, *, approximate="none", recording=False):
         return kernels.of(x).gelu(x, approximate, recording)

@@ -1,7 +1,6 @@
 """Ops that shorten axes: sums, means, maxima, over a tuple of axes."""
 
 from tinygrad_edu.backend import floating, largest, module_of, quiet
-from tinygrad_edu.ops.arithmetic import Exp
 from tinygrad_edu.ops.choice import Cast, Where
 from tinygrad_edu.ops.shape import Cat, Expand, Narrow, Permute, Reshape
 from tinygrad_edu.tape import Op
@@ -80,22 +79,6 @@ class All(Op):
 
     def forward(x, *, axes, keepdim=False):
         return x.all(axis=axes, keepdims=keepdim)
-
-
-class LogSumExp(Op):
-    """{out} = ln Σ exp {x} over {axes}, the largest taken out first"""
-
-    def forward(x, *, axes, keepdim=False):
-        xp = module_of(x)
-        top = largest(x, axes, -xp.inf)
-        top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
-        with quiet(x):
-            y = xp.log(xp.exp(x - top).sum(axis=axes, keepdims=True)) + top
-        return y if keepdim else y.squeeze(axes)
-
-    def dx(g, x, out, axes, keepdim, x_shape):
-        """d{x} = d{out} ⊙ exp({x} − {out})"""
-        return kept(g, axes, keepdim, x_shape) * Exp(x - kept(out, axes, keepdim, x_shape))
 
 
 class Norm(Op):

@@ -39,15 +39,23 @@ template <typename T> __device__ void softmax(const T *x, T *y, long long n, T *
     for (long long i = threadIdx.x; i < n; i += blockDim.x) out[i] *= factor;
 }
 
-// dx = y (dy - sum dy y)
+// dx = y (dy - sum dy y). As sum y = 1, every dy is counted from that of the largest y, whose own dx is then no
+// difference of a number and itself.
 template <typename T> __device__ void softmax_backward(const T *dy, const T *y, T *dx, long long n, T *room) {
     const T *g = dy + blockIdx.x * n;
     const T *p = y + blockIdx.x * n;
     T *out = dx + blockIdx.x * n;
+    T top = p[0];
+    for (long long i = threadIdx.x; i < n; i += blockDim.x) top = Largest<T>::of(p[i], top);
+    top = together<T, Largest>(top, room);
+    T level = -1 / (top - top);  // minus infinity
+    for (long long i = threadIdx.x; i < n; i += blockDim.x)
+        if (p[i] == top) level = Largest<T>::of(g[i], level);
+    level = together<T, Largest>(level, room);
     T mean = 0;
-    for (long long i = threadIdx.x; i < n; i += blockDim.x) mean += g[i] * p[i];
+    for (long long i = threadIdx.x; i < n; i += blockDim.x) mean += (g[i] - level) * p[i];
     mean = together<T, Sum>(mean, room);
-    for (long long i = threadIdx.x; i < n; i += blockDim.x) out[i] = p[i] * (g[i] - mean);
+    for (long long i = threadIdx.x; i < n; i += blockDim.x) out[i] = p[i] * (g[i] - level - mean);
 }
 
 extern "C" __global__ void softmax_float32(const float *x, float *y, long long n) {

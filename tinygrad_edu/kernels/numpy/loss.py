@@ -9,11 +9,12 @@ from .common import ones, packed, row_slices
 
 
 class Rows(NamedTuple):
-    """What the backward pass of `cross_entropy` reads besides its inputs: per row the largest logit and
-    Σ exp(z − largest), both [N]."""
+    """What the backward pass of `cross_entropy` reads besides its inputs: per row the largest logit, Σ exp(z − largest)
+    of all classes, and that of all but the target, each [N]."""
 
     largest: np.ndarray
     total: np.ndarray
+    others: np.ndarray
 
 
 def cross_entropy(
@@ -27,7 +28,8 @@ def cross_entropy(
 
     logits z [N, V]; target t [N], classes in [0, V) or `ignore_index` (the caller checks), whose rows have loss 0;
     label_smoothing s in [0, 1]; weight w [V] or None for ones. Results: losses [N], and `Rows` for the backward pass.
-    L − z is taken as log Σ exp(z − max) − (z − max): logits of 10⁸ keep their differences.
+    L − z is taken as log Σ exp(z − max) − (z − max): logits of 10⁸ keep their differences. The exp of the target is
+    added last, so that a target far above the others has a small loss, not 0.
 
     >>> losses, _ = cross_entropy(np.array([[2.0, 0.0, 0.0], [9.0, -9.0, 1.0]]), np.array([0, -100]))
     >>> losses.round(4)
@@ -36,7 +38,7 @@ def cross_entropy(
     z = packed(logits)
     count, classes = z.shape
     losses = np.empty(count, z.dtype)
-    saved = Rows(np.empty(count, z.dtype), np.empty(count, z.dtype))
+    saved = Rows(*(np.empty(count, z.dtype) for _ in Rows._fields))
     counted = target != ignore_index
     chosen = np.where(counted, target, 0)
     one, index = ones(classes, z.dtype), np.arange(count)
@@ -44,7 +46,7 @@ def cross_entropy(
     exps = empty((parts[0].stop if parts else 0, classes), z.dtype)
     for part in parts:
         rows, e = z[part], exps[: part.stop - part.start]
-        largest, total = saved.largest[part], saved.total[part]
+        largest, total, others = saved.largest[part], saved.total[part], saved.others[part]
         np.max(rows, axis=1, out=largest)
         np.subtract(rows, largest[:, None], out=e)
         here = index[: e.shape[0]], chosen[part]
@@ -53,8 +55,12 @@ def cross_entropy(
         if label_smoothing:
             spread = -(e @ one) if weight is None else -(e @ weight)
         np.exp(e, out=e)
-        np.matmul(e, one, out=total)
-        logs = np.log(total)
+        above = e[here] - 1
+        e[here] = 0
+        np.matmul(e, one, out=others)
+        above += others  # Σ exp(z − largest) − 1; the target's is 1 itself, or that of another is among the others
+        np.add(above, 1, out=total)
+        logs = np.log1p(above)
         loss += logs
         if weight is not None:
             loss *= weight[chosen[part]]
@@ -93,13 +99,19 @@ def cross_entropy_backward(
         at_target *= weight[chosen]
     per_total = at_target + at_all * (classes if weight is None else weight.sum())
     per_total /= saved.total
+    own = at_target * saved.others  # 1 − p_t = Σ of the others / total
+    own /= -saved.total
     index = np.arange(count)
     for part in row_slices(count, classes) if classes else []:
         d, rows = dz[part], z[part]
         np.subtract(rows, saved.largest[part, None], out=d)
         np.exp(d, out=d)
+        here = index[: d.shape[0]], chosen[part]
+        at_it = own[part]
+        if label_smoothing:
+            at_it = at_it + d[here] * (per_total[part] - at_target[part] / saved.total[part])
         d *= per_total[part, None]
-        d[index[: d.shape[0]], chosen[part]] -= at_target[part]
+        d[here] = at_it
         if label_smoothing:
             d -= at_all[part, None] if weight is None else at_all[part, None] * weight
     if not counted.all():

@@ -1,5 +1,7 @@
 """Softmax and log-softmax over any axis."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ...buffers import empty
@@ -28,9 +30,7 @@ def _shift(rows):
     """The largest entry of each row [N, 1]; 0 where all are −∞ (−∞ − −∞ would be NaN) or where a row is empty."""
     if rows.shape[1] == 0:
         return np.zeros((rows.shape[0], 1), rows.dtype)
-    largest = rows.max(axis=-1, keepdims=True)
-    largest[np.isneginf(largest)] = 0
-    return largest
+    return _finite(rows.max(axis=-1, keepdims=True))
 
 
 def softmax(x: np.ndarray, axis: int) -> np.ndarray:
@@ -61,54 +61,82 @@ def softmax(x: np.ndarray, axis: int) -> np.ndarray:
 def softmax_backward(g: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
     """dx = y ⊙ (dy − Σ dy ⊙ y) along `axis`; 0 where y is 0.
 
-    g, the gradient of y, and y, the result of `softmax`: the same shape as the result here.
+    g, the gradient of y, and y, the result of `softmax`: the same shape as the result here. As Σ y = 1, every dy may
+    be counted from that of the largest y, whose own dx is then no difference of a number and itself.
     """
     gradients, shape = _rows(g, axis)
     rows, _ = _rows(y, axis)
     dx = empty(rows.shape, g.dtype)
-    for part in row_slices(*rows.shape):
-        mean = np.vecdot(gradients[part], rows[part])
-        np.subtract(gradients[part], mean[:, None], out=dx[part])
-        dx[part] *= rows[part]
+    for part in row_slices(*rows.shape) if rows.shape[1] else []:
+        d = dx[part]
+        np.subtract(gradients[part], _at(gradients[part], rows[part].argmax(axis=-1)), out=d)
+        d -= np.vecdot(d, rows[part])[:, None]
+        d *= rows[part]
     return _back(dx, shape, axis, g.ndim)
 
 
-def log_softmax(x: np.ndarray, axis: int) -> np.ndarray:
-    """y = x − max x − log Σ exp(x − max x) along `axis`.
+def _at(rows, places):
+    """The element of each row at its place, [N, 1]."""
+    return np.take_along_axis(rows, places[:, None], axis=1)
 
-    x, any shape; result of the same shape. Where every entry along the axis is −∞, y is −∞ (the log of softmax's 0).
 
-    >>> np.exp(log_softmax(np.array([0.0, np.log(3.0)]), 0)).round(2)
+class Largest(NamedTuple):
+    """What the backward pass of `log_softmax` reads besides its input: per row the place of the first largest entry,
+    and Σ exp(x − max x) of the others, both [N]."""
+
+    place: np.ndarray
+    rest: np.ndarray
+
+
+def log_softmax(x: np.ndarray, axis: int) -> tuple[np.ndarray, Largest]:
+    """y = x − max x − log Σ exp(x − max x) along `axis`, and `Largest` for the backward pass.
+
+    x, any shape; y of the same shape. Where every entry along the axis is −∞, y is −∞ (the log of softmax's 0).
+
+    >>> np.exp(log_softmax(np.array([0.0, np.log(3.0)]), 0)[0]).round(2)
     array([0.25, 0.75])
     """
     rows, shape = _rows(x, axis)
+    count, width = rows.shape
     y = empty(rows.shape, x.dtype)
-    one = ones(rows.shape[1], x.dtype)
-    parts = row_slices(*rows.shape)
+    one = ones(width, x.dtype)
+    saved = Largest(np.zeros(count, np.intp), np.zeros(count, x.dtype))
+    parts = row_slices(count, width) if width else []
     exps = empty(y[parts[0]].shape, x.dtype) if parts else y
     for part in parts:
-        z, e = y[part], exps[: part.stop - part.start]
-        np.subtract(rows[part], _shift(rows[part]), out=z)
+        z, e, place = y[part], exps[: part.stop - part.start], saved.place[part]
+        np.argmax(rows[part], axis=-1, out=place)
+        np.subtract(rows[part], _finite(_at(rows[part], place)), out=z)
         np.exp(z, out=e)
-        total = e @ one
-        total[total == 0] = 1
-        np.log(total, out=total)
-        z -= total[:, None]
-    return _back(y, shape, axis, x.ndim)
+        np.put_along_axis(e, place[:, None], 0, axis=1)  # its 1 would hide what is far smaller
+        np.matmul(e, one, out=saved.rest[part])
+        z -= np.log1p(saved.rest[part])[:, None]
+    return _back(y, shape, axis, x.ndim), saved
 
 
-def log_softmax_backward(g: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
-    """dx = dy − exp(y) · Σ dy along `axis`.
+def _finite(largest):
+    """The largest of each row, 0 where all are −∞, whose difference to itself is no number."""
+    largest[np.isneginf(largest)] = 0
+    return largest
 
-    g, the gradient of y, and y, the result of `log_softmax`: the same shape as the result here.
+
+def log_softmax_backward(g: np.ndarray, x: np.ndarray, saved: Largest, axis: int) -> np.ndarray:
+    """dx = dy − softmax(x) · Σ dy along `axis`; that of the largest x is minus the sum of the others.
+
+    g, the gradient of y, and x, of the shape of the result here, with what `log_softmax` saved.
     """
     gradients, shape = _rows(g, axis)
-    rows, _ = _rows(y, axis)
+    rows, _ = _rows(x, axis)
     dx = empty(rows.shape, g.dtype)
     one = ones(rows.shape[1], g.dtype)
-    for part in row_slices(*rows.shape):
-        d = dx[part]
-        np.exp(rows[part], out=d)
-        d *= (gradients[part] @ one)[:, None]
+    for part in row_slices(*rows.shape) if rows.shape[1] else []:
+        d, place = dx[part], saved.place[part]
+        largest = _at(rows[part], place)
+        np.subtract(rows[part], _finite(largest.copy()), out=d)
+        np.exp(d, out=d)
+        d *= (gradients[part] @ one / (1 + saved.rest[part]))[:, None]
         np.subtract(gradients[part], d, out=d)
+        np.put_along_axis(d, place[:, None], 0, axis=1)
+        own = np.where(np.isneginf(largest), _at(gradients[part], place), -(d @ one)[:, None])
+        np.put_along_axis(d, place[:, None], own, axis=1)
     return _back(dx, shape, axis, g.ndim)
