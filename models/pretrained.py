@@ -1,6 +1,5 @@
 """Reading and writing models in the folders that Hugging Face's transformers reads and writes."""
 
-import contextlib
 import json
 import os
 import warnings
@@ -12,7 +11,7 @@ import numpy as np
 
 from models.layouts import Layout
 from tinygrad_edu import nn
-from tinygrad_edu.data.files import flush_folder, write_and_flush
+from tinygrad_edu.files import flush_folder, make_folder, write_together
 from tinygrad_edu.modes import setting
 from tinygrad_edu.random import Generator
 
@@ -83,10 +82,11 @@ class Pretrained:
         contents = _in_shards(_theirs(layout, whole), max_shard_bytes)
         head = {"architectures": [layout.architecture], "model_type": layout.kind}
         contents[CONFIG] = _json({**head, **described, "dtype": str(next(iter(whole.values())).dtype)})
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         if (folder / CONFIG).exists() and "model_type" not in _parsed(folder / CONFIG):
             raise ValueError(f"{folder} holds something else, perhaps a training run; give another folder")
-        _write_together(folder, contents)
+        write_together(folder, contents)
+        _remove_others(folder, contents)
 
 
 def _load(model: nn.Module, layout: Layout, tensors: Arrays, folder: Path, strict: bool) -> None:
@@ -163,19 +163,8 @@ def _in_shards(tensors: Arrays, largest: int) -> dict[str, bytes]:
     return {**{name: save(shard, mark) for name, shard in zip(names, shards, strict=True)}, INDEX: _json(index)}
 
 
-def _write_together(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Write every file beside its name, then give all of them theirs, and remove what an older model left."""
-    waiting = {name: folder / f".{name}.{os.getpid()}.tmp" for name in contents}
-    try:
-        for name, content in contents.items():
-            write_and_flush(waiting[name], content)
-        for name, path in waiting.items():
-            os.replace(path, folder / name)
-    except BaseException:
-        for path in waiting.values():
-            with contextlib.suppress(OSError):
-                path.unlink()
-        raise
+def _remove_others(folder: Path, contents: Collection[str]) -> None:
+    """Remove the files of an older model that the new one does not have."""
     for old in (folder / INDEX, folder / WEIGHTS, *folder.glob("model-?????-of-?????.safetensors")):
         if old.name not in contents:
             old.unlink(missing_ok=True)

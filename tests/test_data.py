@@ -21,7 +21,6 @@ from tinygrad_edu.data import (
     read_text,
     split,
 )
-from tinygrad_edu.data.files import write_atomically
 
 
 def test_embedded_corpus_is_long_english_text_and_always_the_same() -> None:
@@ -255,23 +254,3 @@ def test_measuring_counts_every_next_token_once(length: int, block_size: int, ba
 def test_measuring_needs_a_next_token() -> None:
     with pytest.raises(DataError, match="no next token"):
         list(consecutive(np.arange(1), 4, 4))
-
-
-# files
-
-
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "file.bin"
-    write_atomically(path, b"A" * 500)
-
-    def full(_: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space"):
-        write_atomically(path, b"B" * 100)
-    monkeypatch.undo()
-    assert path.read_bytes() == b"A" * 500
-    assert os.listdir(tmp_path) == ["file.bin"]
-    write_atomically(path, "ü\r\n")
-    assert path.read_bytes() == b"\xc3\xbc\r\n"

@@ -53,6 +53,7 @@ FLOORS = [
     "size",
     "gpu",
     "buffers",
+    "files",
 ]
 
 # Some modules need what is installed on some machines only.

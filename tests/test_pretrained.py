@@ -1,6 +1,7 @@
 """Folders in published layouts: there and back, in one file or several, and every way in which they can be wrong."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ import tinygrad_edu as tg
 from models.bert import BERT, BERTClassifier, BERTConfig, BERTEncoder
 from models.gpt import GPT, GPTConfig
 from tinygrad_edu import nn
-from tinygrad_edu.data.files import write_and_flush
 
 SHAPE: dict[str, Any] = {"vocab_size": 11, "block_size": 8, "layers": 2, "heads": 2, "width": 8}
 IDS = np.random.default_rng(0).integers(0, 11, (2, 8))
@@ -254,15 +254,16 @@ def test_a_save_that_fails_changes_nothing(written: int, tmp_path: Path, monkeyp
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     count = 0
 
-    def fail(path: Path, content: bytes) -> None:
+    real = os.fsync
+
+    def fail(handle: int) -> None:
         nonlocal count
         if count == written:
-            path.write_bytes(content[:10])
             raise OSError(28, "No space left on device")
         count += 1
-        write_and_flush(path, content)
+        real(handle)
 
-    monkeypatch.setattr("models.pretrained.write_and_flush", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OSError, match="No space"):
         made("gpt", bias=True, layers=1).save_pretrained(tmp_path, max_shard_bytes=1500)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

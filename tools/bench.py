@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tinygrad_edu.data.files import write_atomically
+from tinygrad_edu.files import write_atomically
 from tools.bench_rounds import ContenderError, Measured, agreement, speeds, take_turns
 from tools.bench_train import CASES, Shape, flops
 from tools.cli import Parser, UserError, run, unknown, users_mistakes
@@ -50,8 +50,10 @@ def train(arguments: list[str]) -> int:
     cases, names = _cases(options.case, shape), _contenders(options.contenders)
     if options.rounds < 1 or min(options.steps, options.threads) < 0:
         raise UserError("rounds must be 1 or more, steps and threads 0 or more")
-    if options.json and not Path(options.json).parent.is_dir():
-        raise UserError(f"--json {options.json}: there is no folder {Path(options.json).parent}")
+    if options.json and not (folder := Path(options.json).parent).is_dir():
+        raise UserError(f"--json {options.json}: there is no folder {folder}")
+    if options.json and Path(options.json).is_dir():
+        raise UserError(f"--json {options.json} is a folder; name a file in it")
     rows = []
     with users_mistakes((ContenderError,)):
         for case, of in cases.items():

@@ -158,11 +158,11 @@ def run(program: str, main: Callable[[list[str]], int], arguments: list[str] | N
     except KeyboardInterrupt:
         print(f"{program}: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:
-        # whoever read the output has closed it, as `head` does
-        _drop(sys.stdout)
-        return 1
     except OSError as error:
+        if isinstance(error, BrokenPipeError) and error.filename is None:
+            # whoever read the output has closed it, as `head` does
+            _drop(sys.stdout)
+            return 1
         print(f"{program}: {' '.join(str(error).split())}", file=sys.stderr)
         if own:
             _drop(sys.stdout)

@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from models import MODELS
 from tinygrad_edu.data import Tokenizer
-from tinygrad_edu.data.files import write_atomically
+from tinygrad_edu.files import refuse_link, write_atomically
 from tinygrad_edu.generation import generate
 from tinygrad_edu.graph import LayoutError
 from tinygrad_edu.nn import Module
@@ -61,8 +61,8 @@ def main(arguments: list[str]) -> int:
         return int(stopped.args[0])
     seconds = time.perf_counter() - start
     with users_mistakes():
-        write_atomically(folder / "samples.txt", "\n".join(map(_samples, results)))
-        write_atomically(folder / "index.html", page(results, seconds, options.device, options.out))
+        write_atomically(folder / "samples.txt", "\n".join(map(_samples, results)), follow=False)
+        write_atomically(folder / "index.html", page(results, seconds, options.device, options.out), follow=False)
     print(
         f"All of it took {seconds:.0f} s and is in {folder}: samples.txt; the graphs as bigram.svg and gpt.svg, and as"
     )
@@ -78,6 +78,8 @@ def show(key: str, title: str, reads: str, options: DemoOptions, *training: str)
     arguments = [key, "--device", options.device, "--seed", str(options.seed), "--out", str(folder / key)]
     arguments += ["--overwrite", *training]
     with users_mistakes():
+        for name in (key, f"{key}.svg", f"{key}.html"):
+            refuse_link(folder / name)
         plan = train.understand(arguments)
         train.prepare_folder(plan)
         trainer, tokenizer = train.build(plan)

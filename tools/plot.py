@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from tinygrad_edu.data.files import write_atomically
+from tinygrad_edu.files import write_atomically
 from tinygrad_edu.training import Metrics
 
 
@@ -43,5 +43,5 @@ def plot_losses(metrics: Sequence[Metrics], folder: str | os.PathLike[str]) -> l
             content = io.BytesIO()
             figure.savefig(content, format=kind, dpi=150, metadata=metadata)
             written.append(Path(folder) / f"loss.{kind}")
-            write_atomically(written[-1], content.getvalue())
+            write_atomically(written[-1], content.getvalue(), follow=False)
     return written

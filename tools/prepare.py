@@ -18,6 +18,7 @@ from tinygrad_edu.data import (
     read_lines,
     write_tokens,
 )
+from tinygrad_edu.files import is_stream
 from tools.cli import Parser, UserError, run, users_mistakes
 from tools.corpus import choose
 
@@ -64,9 +65,13 @@ def main(arguments: list[str]) -> int:
             tokenizer = choose(options.tokenizer, options.vocab_size, texts, specials)
             texts = _texts(found.texts, options.documents, read)
             count = write_tokens(options.out, tokenizer, encode_documents(tokenizer, texts))
-    size = Path(options.out).stat().st_size
-    print(f"{options.out}: {count:,} tokens of {len(tokenizer):,} kinds, {size:,} bytes")
-    print(f"train on it: python -m tools.train gpt --data {options.out}")
+        stream = is_stream(options.out)  # which may be where this is printed
+    size = "" if stream else f", {Path(options.out).stat().st_size:,} bytes"
+    print(
+        f"{options.out}: {count:,} tokens of {len(tokenizer):,} kinds{size}", file=sys.stderr if stream else sys.stdout
+    )
+    if not stream:
+        print(f"train on it: python -m tools.train gpt --data {options.out}")
     return 0
 
 

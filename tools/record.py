@@ -1,9 +1,13 @@
 """What a run writes down as it goes: metrics.jsonl, and events for TensorBoard where it asks for them."""
 
+import socket
+import struct
+import time
+from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
+from tinygrad_edu.files import append, make_folder
 from tinygrad_edu.training import Metrics, MetricsFile, TrainConfig
 from tools.cli import UserError
 
@@ -39,34 +43,51 @@ def _library() -> Any:
 class Record:
     """Appends to the record in a folder; begun at step s it drops what a run, stopped later, wrote after step s.
 
-    A context, which closes the files. Raises OSError where the disk takes no more.
+    Raises OSError where the disk takes no more.
     """
 
     def __init__(self, folder: Path, step: int, tensorboard: bool) -> None:
         self._metrics = MetricsFile(folder / METRICS, step)
-        self._events = None
-        if tensorboard:
-            after = step + 1 if step else None
-            suffix = f".{step:09}"  # two files of one second would otherwise be one
-            self._events = _library().SummaryWriter(str(folder / EVENTS), purge_step=after, filename_suffix=suffix)
-
-    def __enter__(self) -> "Record":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._events is not None:
-            self._events.close()
+        self._events = _Events(folder / EVENTS, step) if tensorboard else None
 
     def append(self, metrics: Metrics) -> None:
         """Add a line; in the events, what was not measured is left out."""
         self._metrics.append(metrics)
         if self._events is not None:
-            for field, name in _NAMES.items():
-                if (value := getattr(metrics, field)) is not None:
-                    self._events.add_scalar(name, value, metrics.step)
-            self._events.flush()
+            fields = {name: getattr(metrics, field) for field, name in _NAMES.items()}
+            self._events.append(metrics.step, {name: value for name, value in fields.items() if value is not None})
+
+
+class _Events:
+    """A file of events for TensorBoard. A record: length (8 bytes), its checksum, an Event as protocol buffer, its own.
+
+    Only the messages and the checksum are the library's. Its own writer puts events into a queue for a thread, and
+    waits for room there for ever once the disk is full.
+    """
+
+    def __init__(self, folder: Path, step: int) -> None:
+        library = _library()
+        self._messages, self._check = library.proto, library.record_writer.masked_crc32c
+        make_folder(folder, follow=False)
+        # the step tells two files of one second apart
+        self._path = folder / f"events.out.tfevents.{int(time.time()):010}.{socket.gethostname()}.{step:09}"
+        self._path.unlink(missing_ok=True)
+        self._add(file_version="brain.Event:2")
+        if step:  # what another file has from here on no longer counts
+            start = self._messages.event_pb2.SessionLog(status="START")
+            self._add(step=step + 1, file_version="brain.Event:2")
+            self._add(step=step + 1, session_log=start)
+
+    def append(self, step: int, values: Mapping[str, float]) -> None:
+        """Add values of a step, by name."""
+        Summary = self._messages.summary_pb2.Summary
+        each = [Summary.Value(tag=name, simple_value=value) for name, value in values.items()]
+        self._add(step=step, summary=Summary(value=each))
+
+    def _add(self, **fields: Any) -> None:
+        event = self._messages.event_pb2.Event(wall_time=time.time(), **fields).SerializeToString()
+        length = struct.pack("<Q", len(event))
+        append(self._path, b"".join(part + struct.pack("<I", self._check(part)) for part in (length, event)))
 
 
 def remove_record(folder: Path) -> None:

@@ -16,7 +16,7 @@ from models import MODELS
 from tinygrad_edu import random
 from tinygrad_edu.backend import check_device
 from tinygrad_edu.data import KINDS, Tokenizer
-from tinygrad_edu.data.files import flush_folder, write_atomically
+from tinygrad_edu.files import TEMPORARY, check_writable, flush_folder, make_folder, refuse_link, write_atomically
 from tinygrad_edu.parallel import Shards
 from tinygrad_edu.training import (
     Checkpoint,
@@ -35,7 +35,7 @@ from tools.lock import locked
 from tools.plot import plot_losses
 from tools.presets import PRESETS as PRESETS
 from tools.progress import Display as Display
-from tools.record import METRICS, Record, check_tensorboard, remove_record
+from tools.record import EVENTS, METRICS, Record, check_tensorboard, remove_record
 
 _BEST = "best"
 # training options that a resumed run keeps
@@ -199,11 +199,11 @@ def prepare_folder(plan: Plan) -> Path:
             f"{folder} already holds a run; go on with it by --resume {folder}, choose another --out, or give "
             f"--overwrite to replace it"
         )
-    probe = folder / f".writable.{os.getpid()}"
+    for name in (_BEST, EVENTS):
+        refuse_link(folder / name)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe.touch()
-        probe.unlink()
+        make_folder(folder)
+        check_writable(folder)
     except OSError as error:
         raise UserError(f"output folder {folder} cannot be written ({error.strerror}); choose another --out") from None
     return folder
@@ -289,7 +289,7 @@ def _train(plan: Plan) -> int:
         try:
             for report in trainer:
                 if record is None:
-                    record = stack.enter_context(_begin(plan, folder, start))
+                    record = _begin(plan, folder, start)
                 display.show(report)
                 if report.metrics is not None:
                     record.append(report.metrics)
@@ -305,7 +305,7 @@ def _train(plan: Plan) -> int:
             problem = str(error)
         if problem is None and saved != trainer.step:
             if record is None:
-                record = stack.enter_context(_begin(plan, folder, start))
+                record = _begin(plan, folder, start)
             trainer.save(folder, plan.name, tokenizer)
         if record is not None:
             plot_losses(read_metrics(folder / METRICS), folder)
@@ -315,7 +315,7 @@ def _train(plan: Plan) -> int:
 def _begin(plan: Plan, folder: Path, step: int) -> Record:
     """Give the folder to this run, now that its first step has shown that it works: the old one's files go, and what a
     killed one was writing."""
-    for left in folder.glob(".*.tmp"):
+    for left in folder.glob(TEMPORARY):
         left.unlink(missing_ok=True)
     if not _goes_on(plan, folder):
         if (best := folder / _BEST).is_dir():
@@ -323,7 +323,7 @@ def _begin(plan: Plan, folder: Path, step: int) -> Record:
             _remove_if_empty(best)
         clear(folder)
         if plan.run.resume and (old := Path(plan.run.resume) / METRICS).exists():
-            write_atomically(folder / METRICS, old.read_bytes())
+            write_atomically(folder / METRICS, old.read_bytes(), follow=False)
     return Record(folder, step, plan.training.tensorboard)
 
 
@@ -337,7 +337,7 @@ def clear(folder: Path) -> None:
 
 
 def _save_best(trainer: Trainer, folder: Path, name: str, tokenizer: Tokenizer) -> None:
-    (folder / _BEST).mkdir(exist_ok=True)
+    make_folder(folder / _BEST, follow=False)
     config = dataclasses.asdict(trainer.model.config)
     save_checkpoint(folder / _BEST, model=name, config=config, tokenizer=tokenizer, weights=trainer.weights())
 

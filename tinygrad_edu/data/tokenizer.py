@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_edu.data.files import write_atomically
+from tinygrad_edu.files import write_atomically
 
 FORMAT = 1
 END_OF_TEXT = "<|endoftext|>"

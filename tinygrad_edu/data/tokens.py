@@ -13,9 +13,9 @@ from typing import IO, Any
 import numpy as np
 
 from tinygrad_edu.data.checked import DataError, check_fields, parse_json
-from tinygrad_edu.data.files import naming, replacing
 from tinygrad_edu.data.tokenizer import Tokenizer, id_dtype
 from tinygrad_edu.data.vocabulary import tokenizer_from_json
+from tinygrad_edu.files import replacing
 
 MAGIC = b"tgtokens"
 _FORMAT = 1
@@ -58,7 +58,7 @@ def write_tokens(path: str | os.PathLike[str], tokenizer: Tokenizer, parts: Iter
     count, largest, digest = 0, 0, hashlib.sha256()
     # as long as the final one can get
     room = _padded(_head(tokenizer, dtype, 1 << 63, len(tokenizer), "0" * 64))
-    with replacing(Path(path)) as temporary, naming(temporary), open(temporary, "wb") as file:
+    with replacing(path) as file:
         file.write(MAGIC + struct.pack("<Q", room) + b" " * room)
         for part in parts:
             raw = part.astype(dtype).tobytes()
@@ -70,8 +70,6 @@ def write_tokens(path: str | os.PathLike[str], tokenizer: Tokenizer, parts: Iter
             raise DataError("there is no text in the data, so there are no tokens to write")
         file.seek(len(MAGIC) + 8)
         file.write(_head(tokenizer, dtype, count, largest, digest.hexdigest()))
-        file.flush()
-        os.fsync(file.fileno())
     return count
 
 

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tinygrad_edu.data.files import write_atomically
+from tinygrad_edu.files import make_folder, write_atomically
 from tinygrad_edu.graph.alignment import Node, aligned, nodes_of, without_numbers
 from tinygrad_edu.graph.dot import dot
 from tinygrad_edu.graph.engine import run_dot
@@ -100,7 +100,7 @@ class Diff:
         view = views.get(path.suffix.lower())
         if view is None:
             raise ValueError(f"{path.name}: a diff is saved as one of {', '.join(views)}; end the name in one of them")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         write_atomically(path, view())
 
     def _repr_markdown_(self) -> str:

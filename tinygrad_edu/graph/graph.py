@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tinygrad_edu.data.files import write_atomically
+from tinygrad_edu.files import make_folder, write_atomically
 from tinygrad_edu.graph.cards import draw
 from tinygrad_edu.graph.diff import Diff
 from tinygrad_edu.graph.dot import dot
@@ -181,13 +181,13 @@ class Graph:
         content = views.get(path.suffix.lower())
         if content is None:
             raise ValueError(f"{path.name}: a graph is saved as one of {', '.join(views)}; end the name in one of them")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         try:
             write_atomically(path, content())
         except LayoutError as error:
             beside = [path.with_suffix(".dot"), path.with_suffix(".md")]
             for other, told in zip(beside, (text(), self.ledger()), strict=True):
-                write_atomically(other, told)
+                write_atomically(other, told, follow=False)
             said = f"{error}; the graph is in {beside[0]} as DOT text and in {beside[1].name} as a table"
             if strict:
                 raise LayoutError(said) from None

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from tinygrad_edu.files import write_atomically
 from tinygrad_edu.graph.engine import LayoutError, drawn
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
@@ -43,7 +44,7 @@ def _screenshot(browser: str, svg: str) -> bytes:
     wide, high = (math.ceil(float(points) * 4 / 3) for points in box.groups())  # a point is 4/3 pixels
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         page, shot = Path(folder) / "drawing.svg", Path(folder) / "drawing.png"
-        page.write_text(svg, encoding="utf-8")
+        write_atomically(page, svg)
         command = [browser, *_OPTIONS, f"--user-data-dir={folder}/profile", f"--screenshot={shot}"]
         command += [f"--window-size={wide},{high}", f"--force-device-scale-factor={_SHARPER}"]
         if hasattr(os, "geteuid") and os.geteuid() == 0:

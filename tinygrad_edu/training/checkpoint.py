@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tinygrad_edu.data import DataError, Tokenizer, tokenizer_from_json
-from tinygrad_edu.data.files import flush_folder, write_and_flush, write_atomically
+from tinygrad_edu.files import flush_folder, rename, write_atomically, write_beside
 from tinygrad_edu.generation import Model
 
 FORMAT = 1
@@ -108,8 +108,8 @@ def save_checkpoint(
     _finish_renaming(folder)
     try:
         for name, content in contents.items():
-            write_and_flush(folder / (name + NEXT), content)
-        write_atomically(folder / CONFIG, head)
+            write_beside(folder / (name + NEXT), content, folder / name)
+        write_atomically(folder / CONFIG, head, follow=False)
     except BaseException:
         if not (folder / CONFIG).is_file() or (folder / CONFIG).read_bytes() != head:
             for name in contents:
@@ -117,7 +117,7 @@ def save_checkpoint(
                     (folder / (name + NEXT)).unlink()
         raise
     for name in contents:
-        os.replace(folder / (name + NEXT), folder / name)
+        rename(folder / (name + NEXT), folder / name)
     for name in {STATE, STATE_TENSORS} - contents.keys():
         (folder / name).unlink(missing_ok=True)
     flush_folder(folder)
@@ -132,7 +132,7 @@ def _finish_renaming(folder: Path) -> None:
     for name, digest in digests.items():
         waiting = folder / (name + NEXT)
         if waiting.is_file() and _sha256(_bytes(waiting)) == digest:
-            os.replace(waiting, folder / name)
+            rename(waiting, folder / name)
 
 
 def load_checkpoint(folder: str | os.PathLike[str], *, resume: bool = False) -> Checkpoint:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tinygrad_edu.data.files import naming, write_atomically
+from tinygrad_edu.files import append, write_atomically
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,12 +39,11 @@ class MetricsFile:
     def __init__(self, path: str | os.PathLike[str], step: int = 0) -> None:
         self.path = Path(path)
         kept = [m for m in read_metrics(path) if m.step <= step] if step and self.path.exists() else []
-        write_atomically(self.path, "".join(map(_line, kept)))
+        write_atomically(self.path, "".join(map(_line, kept)), follow=False)
 
     def append(self, metrics: Metrics) -> None:
         """Add a line; raises OSError where the disk takes no more."""
-        with naming(self.path), open(self.path, "a", encoding="utf-8") as file:
-            file.write(_line(metrics))
+        append(self.path, _line(metrics))
 
 
 def read_metrics(path: str | os.PathLike[str]) -> list[Metrics]:
