@@ -210,6 +210,81 @@ def test_no_file_names_a_place_on_one_machine() -> None:
     assert found == []
 
 
+# What writes to a file system, by the name it is called with; `open` by its mode.
+WRITES = re.compile(
+    r"os\.(open|replace|rename|renames|mkdir|makedirs|mkfifo|link|symlink|truncate)|shutil\.(copy\w*|move)"
+    r"|tempfile\.(NamedTemporaryFile|mkstemp)|(np|numpy)\.(save\w*|memmap)|SummaryWriter|save_file|FileHandler"
+    r"|.*\.(write_text|write_bytes|touch|mkdir|rename|symlink_to|hardlink_to|savefig|tofile|save_file|SummaryWriter)"
+)
+# Not through the writer, and why not.
+UNWRITTEN = {
+    ("tinygrad_edu/data/tokens.py", "np.memmap"): "only reads",
+    ("tools/cli.py", "open"): "the null device, in place of a closed stream",
+    ("tools/cli.py", "os.open"): "the null device",
+    ("tools/plot.py", "figure.savefig"): "into memory",
+    ("tools/read.py", "picture.save"): "into memory",
+}
+
+
+def writes(tree: ast.AST) -> Iterator[str]:
+    """The calls that may write a file, as they are called."""
+    images = "PIL" in {name.split(".")[0] for node in ast.walk(tree) for name in imported(node)}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = ast.unparse(node.func)
+        arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+        modes = [a.value for a in arguments[name == "open" :] if isinstance(a, ast.Constant)]
+        if (
+            (WRITES.fullmatch(name) and not (name == "os.open" and ast.unparse(node.args[1]) == "os.O_RDONLY"))
+            or (re.fullmatch(r"(.*\.)?open", name) and any(re.fullmatch("[rbt]*[wax+][bt+]*", str(m)) for m in modes))
+            or (re.fullmatch(r".*\.replace", name) and len(arguments) == 1)  # a Path's; a text's takes two
+            or (re.fullmatch(r".*\.save", name) and images)
+        ):
+            yield name
+
+
+def imported(node: ast.AST) -> list[str]:
+    """The modules that a statement imports, if it does."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+
+
+def test_files_are_written_by_the_writer_alone() -> None:
+    """tinygrad_edu.files keeps permissions, follows no planted link and leaves no half of a file; so others use it."""
+    own = {"tinygrad_edu.files", "tools.lock"}  # a lock is a file that stays open
+    found = {
+        (path.relative_to(ROOT).as_posix(), name)
+        for module, path in MODULES.items()
+        if module.split(".")[0] in {"tinygrad_edu", "models", "tools"} and module not in own
+        for name in writes(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    assert found == UNWRITTEN.keys()
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("open(p, 'w')", True),
+        ("open(p, mode='ab')", True),
+        ("open(p)", False),
+        ("open(p, 'rb')", False),
+        ("p.open('x')", True),
+        ("gzip.open(p, 'wt')", True),
+        ("p.replace(q)", True),
+        ("'a'.replace('b', 'c')", False),
+        ("os.open(p, os.O_RDONLY)", False),
+        ("os.open(p, flags)", True),
+        ("Path(p).parent.mkdir()", True),
+        ("graph.save(p)", False),
+        ("import PIL.Image; image.save(p)", True),
+    ],
+)
+def test_what_writes_is_found(line: str, found: bool) -> None:
+    assert bool(list(writes(ast.parse(line)))) == found
+
+
 @pytest.mark.parametrize("module", [*of("tinygrad_edu"), *of("models"), *of("tools")])
 def test_the_examples_in_docstrings_are_true(module: str) -> None:
     try:
