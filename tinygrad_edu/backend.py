@@ -101,10 +101,52 @@ def new_array(data: Any, dtype: Any = None, device: str | None = None) -> Array:
         target = host.dtype
     else:
         target = _DEFAULT[host.dtype.kind]
+    if not kept and host.size and target.kind in "iu" and target != host.dtype:
+        for extreme in (host.min(), host.max()):
+            number_for(extreme, target, "Tensor")
     if device is not None and check_device(device) != device_of(host):
         return to_device(host.astype(target, copy=False), device)
     settle(host)
     return host.astype(target)
+
+
+def bounds_of(dtype: np.dtype) -> tuple[float, float]:
+    """The smallest and the largest number that a dtype holds.
+
+    >>> bounds_of(uint8), bounds_of(bool_)
+    ((0, 255), (0, 1))
+    """
+    if dtype.kind == "b":
+        return 0, 1
+    limits: Any = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+    return (
+        limits.min.item() if dtype.kind == "f" else limits.min,
+        limits.max.item() if dtype.kind == "f" else limits.max,
+    )
+
+
+def check_range(dtype: np.dtype, low: float, high: float, what: str) -> None:
+    """Raise a ValueError where a dtype does not hold all from `low` up to `high`; never True for NaN."""
+    least, most = bounds_of(dtype)
+    if not least <= low <= high <= most:
+        raise ValueError(f"{what}: {dtype} holds numbers from {least} to {most}, asked for were {low} to {high}")
+
+
+def number_for(value: Any, dtype: np.dtype, what: str) -> Any:
+    """A number as an element of an array of `dtype`: to integers without its digits after the point, as in PyTorch.
+
+    A negative number counts from the end for unsigned ones. Raises ValueError for one that no integer of the dtype is.
+
+    >>> number_for(2.7, int64, "fill_"), number_for(-1, uint8, "fill_")
+    (2, 255)
+    """
+    if dtype.kind not in "iu" or not isinstance(value, int | float | np.number):
+        return value
+    value = value.item() if isinstance(value, np.generic) else value
+    least, most = bounds_of(dtype)
+    if not (-most if dtype.kind == "u" else least) <= value <= most:
+        raise ValueError(f"{what}: {value} is none of the numbers of {dtype}, {least} to {most}; use another dtype")
+    return int(value) % (int(most) + 1) if dtype.kind == "u" else int(value)
 
 
 def zeros(shape: tuple[int, ...], dtype: Any = None, device: str | None = None) -> Array:
@@ -224,6 +266,22 @@ def _constant(x: Any, device: str | None) -> Any:
 
 
 _CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2}
+
+
+def can_hold(dtype: np.dtype, found: np.dtype) -> bool:
+    """Whether a tensor of `dtype` may be given results of dtype `found`, by PyTorch's rule: of its own kind or a lower
+    one, where booleans are lower than integers and those lower than floating numbers. Sizes do not matter.
+
+    >>> can_hold(uint8, int64), can_hold(float16, int64), can_hold(int64, float16), can_hold(bool_, int8)
+    (True, True, False, False)
+    """
+    return _CATEGORY[found.kind] <= _CATEGORY[dtype.kind]
+
+
+def holds_zero(values: Any) -> bool:
+    """Whether an element of an array, or of a tensor, is 0. What is known on the host is not waited for."""
+    array, known = _known(values)
+    return not (known is not None and known.all()) and not array.all().item()
 
 
 def quiet(array: Array) -> AbstractContextManager[Any]:

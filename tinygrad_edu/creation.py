@@ -39,9 +39,28 @@ def _made(array: Any, dtype: Any, device: str | None, requires_grad: bool) -> Te
     return t.requires_grad_() if requires_grad else t
 
 
-def _shape(sizes: tuple[Any, ...], size: Any) -> tuple[int, ...]:
+def _shape(sizes: tuple[Any, ...], size: Any, what: str) -> tuple[int, ...]:
     """A shape given as lengths, as one sequence, or by the name `size`."""
-    return integers(sizes if size is None else (size,))
+    lengths = integers(sizes if size is None else (size,))
+    if any(n < 0 for n in lengths):
+        raise ValueError(f"{what}: a length cannot be negative, got the shape {lengths}")
+    return lengths
+
+
+def _count(n: Any, what: str) -> int:
+    """A number of elements, an integer of at least 0."""
+    if not hasattr(n, "__index__"):
+        raise TypeError(f"{what} must be an integer, got {n!r}")
+    if n.__index__() < 0:
+        raise ValueError(f"{what} cannot be negative, got {n}")
+    return int(n.__index__())
+
+
+def _steps(dtype: Any, what: str) -> Any:
+    """A dtype for numbers at equal distances; booleans have no such."""
+    if dtype is not None and backend.dtype_of(dtype).kind == "b":
+        raise TypeError(f"{what}: booleans are no numbers at equal distances; use an integer or floating dtype")
+    return dtype
 
 
 def full(
@@ -56,22 +75,27 @@ def full(
     >>> full((2,), 7)
     tensor([7, 7])
     """
-    sizes = (size,) if isinstance(size, int) else tuple(size)
-    return _made(backend.module_on(device).full(sizes, fill_value), dtype, device, requires_grad)
+    value: Any = fill_value
+    value = value.item() if isinstance(value, Tensor) else value
+    if not isinstance(value, int | float | np.number | np.bool_):
+        raise TypeError(f"full: fill_value must be a number, got {value!r}")
+    if dtype is not None:
+        value = backend.number_for(value, backend.dtype_of(dtype), "full")
+    return _made(backend.module_on(device).full(_shape((), size, "full"), value), dtype, device, requires_grad)
 
 
 def zeros(
     *sizes: Any, size: Any = None, dtype: Any = None, device: str | None = None, requires_grad: bool = False
 ) -> Tensor:
     """A tensor of zeros, float32 unless `dtype` says otherwise."""
-    return full(_shape(sizes, size), 0.0, dtype, device, requires_grad)
+    return full(_shape(sizes, size, "zeros"), 0.0, dtype, device, requires_grad)
 
 
 def ones(
     *sizes: Any, size: Any = None, dtype: Any = None, device: str | None = None, requires_grad: bool = False
 ) -> Tensor:
     """A tensor of ones, float32 unless `dtype` says otherwise."""
-    return full(_shape(sizes, size), 1.0, dtype, device, requires_grad)
+    return full(_shape(sizes, size, "ones"), 1.0, dtype, device, requires_grad)
 
 
 def empty(
@@ -101,7 +125,8 @@ empty_like = zeros_like
 
 def eye(n: int, m: int | None = None, dtype: Any = None, device: str | None = None) -> Tensor:
     """The identity: ones on the diagonal of [n, m], zeros elsewhere; m = n where None."""
-    return _made(backend.module_on(device).eye(n, m), dtype, device, False)
+    rows, columns = _count(n, "eye: n"), None if m is None else _count(m, "eye: m")
+    return _made(backend.module_on(device).eye(rows, columns), dtype, device, False)
 
 
 def arange(
@@ -114,27 +139,38 @@ def arange(
 ) -> Tensor:
     """start, start + step, ... below `end`; with one argument from 0. Integers give int64, else the default dtype.
 
+    Raises ValueError for a step of 0 or away from `end`.
+
     >>> arange(3)
     tensor([0, 1, 2])
     """
     numbers: list[Any] = [v.item() if isinstance(v, Tensor) else v for v in (start, end, step)]
     first, last, by = numbers if end is not None else (0, *numbers[::2])
+    whole = dtype is not None and backend.dtype_of(_steps(dtype, "arange")).kind != "f"
+    if not by or (whole and not int(by)):
+        raise ValueError(f"arange: step cannot be 0, got {by}" + (f" of {backend.dtype_of(dtype)}" if whole else ""))
+    if not (first <= last if by > 0 else first >= last):
+        raise ValueError(f"arange: steps of {by} do not lead from {first} to {last}")
     return _made(backend.arange(first, last, by, device), dtype, device, requires_grad)
 
 
 def linspace(start: float, end: float, steps: int, dtype: Any = None, device: str | None = None) -> Tensor:
     """`steps` numbers from `start` to `end`, both included, at equal distances."""
-    return _made(backend.module_on(device).linspace(start, end, steps), dtype, device, False)
+    n = _count(steps, "linspace: steps")
+    return _made(backend.module_on(device).linspace(start, end, n), _steps(dtype, "linspace"), device, False)
 
 
 def logspace(
     start: float, end: float, steps: int, base: float = 10.0, dtype: Any = None, device: str | None = None
 ) -> Tensor:
     """`steps` powers of `base` with exponents from `start` to `end`, both included, at equal distances."""
-    return _made(backend.module_on(device).logspace(start, end, steps, base=base), dtype, device, False)
+    n = _count(steps, "logspace: steps")
+    return _made(backend.module_on(device).logspace(start, end, n, base=base), _steps(dtype, "logspace"), device, False)
 
 
 def _triangle(lower: bool, row: int, col: int, offset: int, device: str | None) -> Tensor:
+    what = "tril_indices" if lower else "triu_indices"
+    row, col = _count(row, f"{what}: row"), _count(col, f"{what}: col")
     inside = np.tri(row, col, offset if lower else offset - 1, dtype=bool)
     return _made(np.stack(np.nonzero(inside if lower else ~inside)), None, device, False)
 
@@ -160,6 +196,14 @@ def _drawn(
     return _made(values, dtype, device, requires_grad)
 
 
+def _floating(dtype: Any, what: str) -> np.dtype:
+    """The dtype of draws that are no integers, the default one where None."""
+    found = backend.default_dtype() if dtype is None else backend.dtype_of(dtype)
+    if found.kind != "f":
+        raise TypeError(f"{what}: draws are no integers, and the dtype is {found}; randint draws integers")
+    return found
+
+
 def randn(
     *sizes: Any,
     size: Any = None,
@@ -169,7 +213,8 @@ def randn(
     requires_grad: bool = False,
 ) -> Tensor:
     """Draws from the normal distribution with mean 0 and variance 1."""
-    return _drawn(lambda r: r.standard_normal(_shape(sizes, size)), generator, dtype, device, requires_grad)
+    shape, kind = _shape(sizes, size, "randn"), _floating(dtype, "randn")
+    return _drawn(lambda r: r.standard_normal(shape), generator, kind, device, requires_grad)
 
 
 def rand(
@@ -181,7 +226,8 @@ def rand(
     requires_grad: bool = False,
 ) -> Tensor:
     """Draws from the uniform distribution on [0, 1)."""
-    return _drawn(lambda r: r.random(_shape(sizes, size)), generator, dtype, device, requires_grad)
+    shape, kind = _shape(sizes, size, "rand"), _floating(dtype, "rand")
+    return _drawn(lambda r: random.below(r.random(shape), 0, 1, kind), generator, kind, device, requires_grad)
 
 
 def randint(
@@ -206,20 +252,30 @@ def randint(
         high = given.pop(0)
     if high is None or size is None or given:
         raise TypeError("randint: give (low, high, size) or (high, size), the size a tuple")
-    return _drawn(lambda r: r.integers(low, high, integers((size,))), generator, dtype, device)
+    shape = _shape((), size, "randint")
+    low, high = integers((low, high))
+    if low >= high:
+        raise ValueError(f"randint: there is no integer from {low} up to {high - 1}; low must lie below high")
+    backend.check_range(backend.int64 if dtype is None else backend.dtype_of(dtype), low, high - 1, "randint")
+    return _drawn(lambda r: r.integers(low, high, shape), generator, dtype, device)
 
 
 def randint_like(
     input: Tensor, *bounds: int, generator: random.Generator | None = None, dtype: Any = None, device: Any = None
 ) -> Tensor:
     """randint_like(x, low, high) or randint_like(x, high): integers in the form of `input`, beside it."""
-    made = randint(*bounds, input.shape, generator=generator, device=device or input.device)
-    return made.to(dtype or input.dtype)
+    kind = dtype or input.dtype
+    return randint(*bounds, input.shape, generator=generator, dtype=kind, device=device or input.device)
 
 
 def randperm(n: int, generator: random.Generator | None = None, dtype: Any = None, device: str | None = None) -> Tensor:
     """0 to n − 1 in random order."""
-    return _drawn(lambda r: r.permutation(n), generator, dtype, device)
+    count, kind = (
+        _count(n, "randperm: n"),
+        backend.dtype_of(_steps(backend.int64 if dtype is None else dtype, "randperm")),
+    )
+    backend.check_range(kind, 0, max(count - 1, 0), "randperm")
+    return _drawn(lambda r: r.permutation(count), generator, kind, device)
 
 
 def normal(
@@ -230,7 +286,13 @@ def normal(
     dtype: Any = None,
     device: str | None = None,
 ) -> Tensor:
-    """Draws from normal distributions: of `size` for numbers, else one for each element of `mean` and `std`."""
+    """Draws from normal distributions: of `size` for numbers, else one for each element of `mean` and `std`.
+
+    Raises ValueError for a negative `std`.
+    """
+    spread = std.array if isinstance(std, Tensor) else np.asarray(std)
+    if not (spread >= 0).all():
+        raise ValueError("normal: every std must be at least 0")
     shape = tuple(size) if size is not None else np.broadcast_shapes(np.shape(mean), np.shape(std))
     place = device or next((x.device for x in (mean, std) if isinstance(x, Tensor)), None)
     return randn(*shape, generator=generator, dtype=dtype, device=place) * std + mean
@@ -275,11 +337,11 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: random.Genera
 
     Raises ValueError for what is no probability.
     """
-    input = input if p is None else full_like(input, p)
+    input = input if p is None else full(input.shape, p, device=input.device).to(input.dtype)
     chances = input.array
     if not ((chances >= 0) & (chances <= 1)).all().item():
         raise ValueError("bernoulli: every element must be a probability from 0 to 1")
-    return (rand_like(input, generator) < input.detach()).to(input.dtype)
+    return (rand(size=input.shape, generator=generator, device=input.device) < input.detach()).to(input.dtype)
 
 
 def multinomial(

@@ -94,6 +94,14 @@ def _philox(key: tuple[int, int]) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=np.array(key, dtype=np.uint64)))
 
 
+def below(values: np.ndarray, low: float, high: float, dtype: Any) -> np.ndarray:
+    """Draws from [low, high) in another dtype, where those nearest to `high` would be rounded to it."""
+    found = values.astype(dtype, copy=False)
+    if low < high:
+        np.minimum(found, max(np.nextafter(dtype.type(high), dtype.type(low)), dtype.type(low)), out=found)
+    return found
+
+
 def indices(weights: np.ndarray, count: int, replacement: bool, key: tuple[int, int]) -> np.ndarray:
     """`count` indices for each row of `weights` [..., V], drawn in proportion to them: [..., count]."""
     rows, r = weights.astype(np.float64).reshape(-1, weights.shape[-1]), _philox(key)

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tinygrad_edu import backend, gpu, hooks, random
 from tinygrad_edu.methods import sharing
-from tinygrad_edu.methods.common import axis_of, binary, brought, check_broadcast, index_of, operand
+from tinygrad_edu.methods.common import (
+    axis_of,
+    binary,
+    brought,
+    check_broadcast,
+    check_draws,
+    check_held,
+    index_of,
+    no_booleans,
+    operand,
+)
 from tinygrad_edu.methods.keys import numbers_first
 from tinygrad_edu.methods.picks import added_at, grid_of
 from tinygrad_edu.methods.shapes import triangle
@@ -36,12 +48,7 @@ class Changes(Variable, result=False):
         self._may_change(what, recorded)
         old = sharing.twin(self)
         result = binary(op, old, *others) if others and not static else op(old, *others, **static)
-        if result.array.shape != self.array.shape:
-            raise ValueError(f"{what}: the result has shape {result.array.shape}, which {self.array.shape} cannot hold")
-        if result.array.dtype.kind == "f" and self.array.dtype.kind != "f":
-            raise TypeError(
-                f"{what}: a tensor of {self.array.dtype} cannot hold {result.array.dtype}; convert it with .float()"
-            )
+        check_held(what, self, result)
         if result.array.dtype != self.array.dtype:
             result = choice.Cast(result, dtype=self.array.dtype)
         if result.record is not None:
@@ -63,6 +70,15 @@ class Changes(Variable, result=False):
         self.array[...] = value.array if isinstance(value, Variable) else value
         self._version[0] += 1
         return self  # type: ignore[return-value]
+
+    def _apart(self) -> Any:
+        """These values for an op whose result is to be written here: what it saves for backward must outlive them."""
+        return self.clone() if self.requires_grad else self  # type: ignore[attr-defined]
+
+    def _take(self, what: str, result: Any) -> Tensor:
+        """x ← what a method gave of it, where the shape and the kind of dtype fit."""
+        check_held(what, self, result)
+        return self.copy_(result)
 
     def _may_change(self, what: str, recorded: bool) -> None:
         if recorded and self.requires_grad and self.record is None:
@@ -110,6 +126,7 @@ class Changes(Variable, result=False):
         return self._change("+=", arithmetic.Add, other)
 
     def __isub__(self, other: Any) -> Tensor:
+        no_booleans("-=", self, other)
         return self._change("-=", arithmetic.Sub, other)
 
     def __imul__(self, other: Any) -> Tensor:
@@ -124,6 +141,7 @@ class Changes(Variable, result=False):
 
     def sub_(self, other: Any, alpha: float = 1) -> Tensor:
         """x ← x − alpha · other."""
+        no_booleans("sub_", self, other)
         return self._change("sub_", arithmetic.Sub, other if alpha == 1 else other * alpha)
 
     def mul_(self, other: Any) -> Tensor:
@@ -133,7 +151,7 @@ class Changes(Variable, result=False):
     def div_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         """x ← x / other, rounded as by `div`."""
         if rounding_mode is not None:
-            return self.copy_(self.clone().div(other, rounding_mode=rounding_mode))  # type: ignore[attr-defined]
+            return self._take("div_", self._apart().div(other, rounding_mode=rounding_mode))
         return self._change("div_", arithmetic.Div, other)
 
     def addcmul_(self, tensor1: Any, tensor2: Any, value: float = 1) -> Tensor:
@@ -150,11 +168,16 @@ class Changes(Variable, result=False):
 
     def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
         """x ← x, but not below `min` and not above `max`."""
+        if isinstance(min, Variable) or isinstance(max, Variable):
+            return self._take("clamp_", self._apart().clamp(min, max))
+        if min is None and max is None:
+            raise ValueError("clamp_: give min, max or both")
         return self._change("clamp_", arithmetic.Clamp, low=min, high=max)
 
     def neg_(self) -> Tensor:
         """x ← −x."""
-        return self._change("neg_", arithmetic.Mul, -1)
+        no_booleans("neg_", self)
+        return self._change("neg_", arithmetic.Neg)
 
     def exp_(self) -> Tensor:
         """x ← exp x."""
@@ -188,6 +211,8 @@ class Changes(Variable, result=False):
         """x ← x^exponent."""
         return self._change("pow_", arithmetic.Pow, exponent)
 
+    __ipow__ = pow_
+
     def clamp_min_(self, min: Any) -> Tensor:
         """x ← x, but not below `min`."""
         return self.clamp_(min=min)
@@ -214,21 +239,26 @@ class Changes(Variable, result=False):
         return self._overwrite("copy_", source)
 
     def fill_(self, value: Any) -> Tensor:
-        """x ← value, a number, everywhere."""
-        return self._overwrite("fill_", value)
+        """x ← value, a number, everywhere; to integers without its digits after the point."""
+        if isinstance(value, Variable) and value.array.ndim:
+            raise ValueError(f"fill_: value is a number or a tensor of no axes, got shape {value.array.shape}")
+        return self._overwrite("fill_", backend.number_for(value, self.array.dtype, "fill_"))
 
     def zero_(self) -> Tensor:
         """x ← 0 everywhere."""
         return self.fill_(0)
 
     def masked_fill_(self, mask: Any, value: Any) -> Tensor:
-        """x ← value, a number, where the boolean `mask` is true."""
+        """x ← value, a number or a tensor of no axes, where the boolean `mask` is true."""
         mask = operand(mask, self)
-        value = value.array.item() if isinstance(value, Variable) and not value.requires_grad else value
+        if isinstance(value, Variable):
+            return self._take("masked_fill_", self._apart().masked_fill(mask, value))
         if mask.array.dtype.kind != "b":
             raise TypeError(f"masked_fill_: the mask must be boolean, got {mask.array.dtype}; compare something")
         check_broadcast(mask.array.shape, self.array.shape, "masked_fill_: mask")
-        return self._change("masked_fill_", choice.MaskedFill, mask, value=value)
+        return self._change(
+            "masked_fill_", choice.MaskedFill, mask, value=backend.number_for(value, self.array.dtype, "masked_fill_")
+        )
 
     def scatter_add_(self, dim: int, index: Any, src: Any) -> Tensor:
         """x ← x with src[..., i, ...] added at [..., index[..., i, ...], ...] along `dim`."""
@@ -245,7 +275,7 @@ class Changes(Variable, result=False):
         `reduce`: as of `scatter`.
         """
         if reduce is not None:
-            return self.copy_(self.clone().scatter(dim, index, src, value=value, reduce=reduce))  # type: ignore[attr-defined]
+            return self._take("scatter_", self._apart().scatter(dim, index, src, value=value, reduce=reduce))
         axis, at = axis_of(self, dim, "scatter_"), operand(index, self)
         backend.check_ids(at.array, self.array.shape[axis], "scatter_")
         given = operand(src if value is None else value, self)
@@ -295,26 +325,53 @@ class Changes(Variable, result=False):
         return self  # type: ignore[return-value]
 
     def normal_(self, mean: float = 0.0, std: float = 1.0, generator: random.Generator | None = None) -> Tensor:
-        """x ← draws from the normal distribution."""
+        """x ← draws from the normal distribution; x is floating, and `std` at least 0."""
+        check_draws(self, "normal_")
+        if not std >= 0:
+            raise ValueError(f"normal_: std must be at least 0, got {std}")
         return self._draw("normal_", generator, lambda r: r.standard_normal(self.array.shape) * std + mean)
 
     def uniform_(self, from_: float = 0.0, to: float = 1.0, generator: random.Generator | None = None) -> Tensor:
-        """x ← draws from the uniform distribution on [from_, to)."""
-        return self._draw("uniform_", generator, lambda r: r.random(self.array.shape) * (to - from_) + from_)
+        """x ← draws from the uniform distribution on [from_, to); x is floating, the bounds finite and in order."""
+        check_draws(self, "uniform_")
+        kind = self.array.dtype
+        backend.check_range(kind, from_, to, "uniform_: from_ to to")
+        backend.check_range(kind, 0, to - from_, "uniform_: to - from_")
 
-    def bernoulli_(self, p: float = 0.5, generator: random.Generator | None = None) -> Tensor:
-        """x ← 1 with probability `p`, else 0."""
-        return self._draw("bernoulli_", generator, lambda r: r.random(self.array.shape) < p)
+        def draw(r: Any) -> Any:
+            return random.below(r.random(self.array.shape) * (to - from_) + from_, from_, to, kind)
+
+        return self._draw("uniform_", generator, draw)
+
+    def bernoulli_(self, p: Any = 0.5, generator: random.Generator | None = None) -> Tensor:
+        """x ← 1 with probability `p`, a number or a tensor that broadcasts, else 0; x may be of any dtype."""
+        chances = backend.to_device(p.array, "cpu") if isinstance(p, Variable) else np.asarray(p)
+        if not ((chances >= 0) & (chances <= 1)).all():
+            raise ValueError(f"bernoulli_: p holds probabilities from 0 to 1, got {p}")
+        check_broadcast(chances.shape, self.array.shape, "bernoulli_: p")
+        return self._draw("bernoulli_", generator, lambda r: r.random(self.array.shape) < chances)
 
     def exponential_(self, lambd: float = 1.0, generator: random.Generator | None = None) -> Tensor:
-        """x ← draws from the exponential distribution with mean 1 / lambd."""
+        """x ← draws from the exponential distribution with mean 1 / lambd; x is floating, and `lambd` above 0."""
+        check_draws(self, "exponential_")
+        if not lambd > 0:
+            raise ValueError(f"exponential_: lambd must be above 0, got {lambd}")
         return self._draw("exponential_", generator, lambda r: r.standard_exponential(self.array.shape) / lambd)
 
-    def random_(self, from_: int = 0, to: int | None = None, generator: random.Generator | None = None) -> Tensor:
-        """x ← integers from `from_` up to `to` − 1; with one argument from 0 up to it."""
-        low, high = (0, from_) if to is None else (from_, to)
+    def random_(
+        self, from_: int | None = None, to: int | None = None, generator: random.Generator | None = None
+    ) -> Tensor:
+        """x ← integers from `from_` up to `to` − 1; with one argument from 0 up to it, without from 0 up to the largest
+        of the dtype, or to the last before which a floating dtype has them all.
+
+        Raises ValueError where there is no such integer, or the dtype does not hold them.
+        """
+        kind = self.array.dtype
+        _, most = backend.bounds_of(kind) if kind.kind != "f" else (0, 2 ** (np.finfo(kind).nmant + 1))
+        low, high = (0, int(most) + 1) if from_ is None else (0, from_) if to is None else (from_, to)
         if high <= low:
             raise ValueError(f"random_: there is no integer from {low} up to {high - 1}; give random_(from_, to)")
+        backend.check_range(kind, low, high - 1, "random_")
         return self._draw("random_", generator, lambda r: r.integers(low, high, self.array.shape))
 
     def _draw(self, what: str, generator: random.Generator | None, draw: Any) -> Tensor:

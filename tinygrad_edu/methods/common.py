@@ -68,6 +68,56 @@ def brought(value: Any, like: Variable) -> Any:
     return backend.to_device(value, backend.device_of(like.array)) if backend.is_array(value) else value
 
 
+class IntegerDivisionByZero(ZeroDivisionError, RuntimeError):
+    """Integers were divided by 0: an error of its own in Python, a RuntimeError in PyTorch."""
+
+
+def _kind_of(x: Any) -> str:
+    """The kind of dtype of a tensor, an array or a number: "b", "u", "i" or "f"."""
+    if isinstance(x, Variable):
+        return x.array.dtype.kind
+    if isinstance(x, bool | int | float):
+        return "b" if isinstance(x, bool) else "i" if isinstance(x, int) else "f"
+    return (x if hasattr(x, "dtype") else np.asarray(x)).dtype.kind
+
+
+def no_booleans(what: str, x: Variable, y: Any = 0.0) -> None:
+    """Raise a TypeError where a tensor or array is boolean: a mask has no negative, and nothing is taken from one."""
+    if x.array.dtype.kind == "b" or (type(y) is not float and getattr(y, "dtype", backend.float32).kind == "b"):
+        raise TypeError(f"{what}: boolean tensors are masks; ~mask inverts one, mask.long() makes numbers of it")
+
+
+def check_division(what: str, x: Any, y: Any) -> None:
+    """Raise where integers are divided by 0, which no integer is the result of, or booleans by booleans.
+
+    Floating operands divide by 0 in peace: the result is infinite or NaN.
+    """
+    kinds = _kind_of(x) + _kind_of(y)
+    if "f" in kinds:
+        return
+    if kinds == "bb":
+        raise TypeError(f"{what}: booleans are not divided; convert one side with .long()")
+    if backend.holds_zero(y) if isinstance(y, Variable) or backend.is_array(y) else not np.all(y):
+        raise IntegerDivisionByZero(f"{what}: a divisor is 0, and no integer is the result; divide .float() values")
+
+
+def check_held(what: str, x: Variable, found: Variable) -> None:
+    """Raise where the memory of `x` cannot take the values `found`: for another shape, or a higher kind of dtype."""
+    if found.array.shape != x.array.shape:
+        raise ValueError(f"{what}: the result has shape {found.array.shape}, which {x.array.shape} cannot hold")
+    if not backend.can_hold(x.array.dtype, found.array.dtype):
+        raise TypeError(
+            f"{what}: the result is {found.array.dtype}, which a tensor of {x.array.dtype} cannot hold; convert it "
+            f"with .to({found.array.dtype}) first, or make a new tensor"
+        )
+
+
+def check_draws(x: Variable, what: str) -> None:
+    """Raise for a tensor that cannot hold draws that are no integers: they would be cut off, most of them to 0."""
+    if x.array.dtype.kind != "f":
+        raise TypeError(f"{what}: draws are no integers, and this tensor is {x.array.dtype}; random_ draws integers")
+
+
 def binary(op: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
     """The op on operands that broadcast; a failure to do so names both shapes."""
     try:

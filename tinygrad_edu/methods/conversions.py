@@ -133,7 +133,11 @@ class Conversions(Variable, result=False):
     def new_full(self, size: Any, fill_value: Any, dtype: Any = None, requires_grad: Any = False, **_: Any) -> Tensor:
         """A tensor of `size` with every element `fill_value`, of this dtype and on this device."""
         target = self.array.dtype if dtype is None else backend.dtype_of(dtype)
-        made = backend.module_of(self.array).full(integers((size,)), fill_value, dtype=target)
+        lengths = integers((size,))
+        if any(n < 0 for n in lengths):
+            raise ValueError(f"new_full: a length cannot be negative, got the shape {lengths}")
+        value = backend.number_for(fill_value, target, "new_full")
+        made = backend.module_of(self.array).full(lengths, value, dtype=target)
         t = wrap(self.result, made)
         return t.requires_grad_() if requires_grad else t
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tinygrad_edu import backend
 from tinygrad_edu.methods.elementwise import Elementwise
-from tinygrad_edu.ops import angle, arithmetic, choice, curve
+from tinygrad_edu.ops import angle, arithmetic, choice, curve, shape
 
 if TYPE_CHECKING:
     from tinygrad_edu.tensor import Tensor
@@ -176,6 +176,8 @@ class Curves(Elementwise, result=False):
 
     def nan_to_num(self, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
         """NaN, ∞ and −∞ replaced: by 0, and by the largest and smallest number of the dtype unless given."""
+        if self.array.dtype.kind != "f":
+            return shape.Clone(self)
         bounds = float(backend.module_of(self.array).finfo(self.array.dtype).max)
         x = self.masked_fill(self.isnan(), nan)
         x = x.masked_fill(choice.Equal(self, float("inf")), bounds if posinf is None else posinf)

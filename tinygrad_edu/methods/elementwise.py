@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tinygrad_edu import backend
-from tinygrad_edu.methods.common import binary, check_broadcast, operand
+from tinygrad_edu.methods.common import binary, check_broadcast, check_division, no_booleans, operand
 from tinygrad_edu.methods.products import matmul
 from tinygrad_edu.ops import angle, arithmetic, bits, choice
 from tinygrad_edu.tape import Variable
@@ -28,9 +28,11 @@ class Elementwise(Variable, result=False):
         return binary(arithmetic.Add, other, self)
 
     def __sub__(self, other: Any) -> Tensor:
+        no_booleans("-", self, other)
         return binary(arithmetic.Sub, self, other)
 
     def __rsub__(self, other: Any) -> Tensor:
+        no_booleans("-", self, other)
         return binary(arithmetic.Sub, other, self)
 
     def __mul__(self, other: Any) -> Tensor:
@@ -46,32 +48,44 @@ class Elementwise(Variable, result=False):
         return binary(arithmetic.Div, other, self)
 
     def __floordiv__(self, other: Any) -> Tensor:
+        check_division("//", self, other)
         return binary(arithmetic.FloorDivide, self, other)
 
     def __mod__(self, other: Any) -> Tensor:
+        check_division("%", self, other)
         return binary(arithmetic.Remainder, self, other)
 
     def __rfloordiv__(self, other: Any) -> Tensor:
+        check_division("//", other, self)
         return binary(arithmetic.FloorDivide, other, self)
 
     def __rmod__(self, other: Any) -> Tensor:
+        check_division("%", other, self)
         return binary(arithmetic.Remainder, other, self)
 
     def __pow__(self, exponent: Any) -> Tensor:
         if isinstance(exponent, Variable | list | tuple) or backend.is_array(exponent):
+            if self.array.dtype.kind == getattr(exponent, "dtype", backend.float32).kind == "b":
+                raise TypeError("**: booleans to the power of booleans are no numbers; convert one side with .long()")
             return binary(arithmetic.Pow, self, exponent)
         exponent = exponent.item() if hasattr(exponent, "item") else exponent
         if not isinstance(exponent, int | float):
             return NotImplemented
         x: Any = self
-        if self.array.dtype.kind != "f" and (isinstance(exponent, float) or exponent < 0):
-            x = choice.Cast(self, dtype=backend.default_dtype())
+        if self.array.dtype.kind != "f":
+            if isinstance(exponent, float):
+                x = choice.Cast(self, dtype=backend.default_dtype())
+            elif self.array.dtype.kind == "b" and not isinstance(exponent, bool):
+                x = choice.Cast(self, dtype=backend.int64)
+            if exponent < 0 and isinstance(exponent, int):
+                raise ValueError(f"**: integers to the power {exponent} are no integers; use x.float() ** {exponent}")
         return arithmetic.PowNumber(x, exponent=exponent)
 
     def __rpow__(self, base: Any) -> Tensor:
         return binary(arithmetic.Pow, base, self)
 
     def __neg__(self) -> Tensor:
+        no_booleans("-", self)
         return arithmetic.Neg(self)
 
     def __pos__(self) -> Tensor:
@@ -181,6 +195,7 @@ class Elementwise(Variable, result=False):
 
     def fmod(self, other: Any) -> Tensor:
         """x − other · trunc(x / other), with the sign of x."""
+        check_division("fmod", self, other)
         return binary(arithmetic.Fmod, self, other)
 
     def hypot(self, other: Any) -> Tensor:
@@ -318,5 +333,11 @@ class Elementwise(Variable, result=False):
             )
         check_broadcast(mask.array.shape, self.array.shape, "masked_fill: mask")
         if isinstance(value, Variable):
-            return choice.Where(mask, value, self)
-        return choice.MaskedFill(self, mask, value=value)
+            if value.array.ndim:
+                raise ValueError(
+                    f"masked_fill: value is a number or a tensor of no axes, got shape {value.array.shape}; where("
+                    f"mask, values, x) takes others"
+                )
+            same = value.array.dtype == self.array.dtype
+            return choice.Where(mask, value if same else choice.Cast(value, dtype=self.array.dtype), self)
+        return choice.MaskedFill(self, mask, value=backend.number_for(value, self.array.dtype, "masked_fill"))

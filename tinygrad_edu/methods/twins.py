@@ -18,15 +18,7 @@ def _twin(method: Callable[..., Any]) -> Callable[..., Any]:
     name = f"{method.__name__}_"
 
     def change(self: Any, *args: Any, **kwargs: Any) -> Any:
-        # of a copy, since what its op saves for backward must outlive the values here
-        result = method(self.clone() if self.requires_grad else self, *args, **kwargs)
-        if result.array.shape != self.array.shape:
-            raise ValueError(f"{name}: the result has shape {result.array.shape}, which {self.array.shape} cannot hold")
-        if result.array.dtype.kind == "f" and self.array.dtype.kind != "f":
-            raise TypeError(
-                f"{name}: a tensor of {self.array.dtype} cannot hold {result.array.dtype}; convert it with .float()"
-            )
-        return self.copy_(result)
+        return self._take(name, method(self._apart(), *args, **kwargs))
 
     change.__name__, change.__qualname__ = name, f"Twins.{name}"
     change.__doc__ = f"x ← x.{method.__name__}(...), in place."

@@ -14,6 +14,7 @@ import numpy as np
 from tinygrad_edu import random
 from tinygrad_edu.absent import missing
 from tinygrad_edu.creation import eye
+from tinygrad_edu.methods.common import check_draws
 from tinygrad_edu.modes import no_grad
 from tinygrad_edu.random import Generator
 from tinygrad_edu.tensor import Tensor
@@ -46,6 +47,9 @@ def trunc_normal_(
 
     `a` and `b` are values, not numbers of standard deviations.
     """
+    check_draws(tensor, "trunc_normal_")
+    if not std > 0:
+        raise ValueError(f"trunc_normal_: std must be above 0, got {std}")
     if not a < b or (a - mean) / std > 6 or (b - mean) / std < -6:
         raise ValueError(f"trunc_normal_: hardly a draw with mean {mean} and std {std} lies in [{a}, {b}]")
     rng = (generator or random.current()).numpy()
@@ -71,6 +75,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None =
 
     Source: Saxe, McClelland and Ganguli, "Exact solutions to the nonlinear dynamics of learning", 2014.
     """
+    check_draws(tensor, "orthogonal_")
     if tensor.ndim < 2:
         raise ValueError(f"orthogonal_: needs two or more axes, got shape {tensor.shape}")
     rows, columns = tensor.shape[0], math.prod(tensor.shape[1:])
