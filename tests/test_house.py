@@ -48,6 +48,8 @@ FLOORS = [
     "modes",
     "locks",
     "absent",
+    "contraction",
+    "sums",
     "backend",
     "device",
     "size",

@@ -85,9 +85,11 @@ def einsum(equation: str, *operands: Any) -> Tensor:
             lengths[letter] = max(lengths.get(letter, 1), n) if n else 0
         while len(set(term)) < len(term):  # a letter twice in one term: that diagonal
             letter = next(c for c in term if term.count(c) > 1)
-            first, second = (p for p, c in enumerate(term) if c == letter)
+            first, second, *_ = (p for p, c in enumerate(term) if c == letter)
             xs[i], term = _diagonal(xs[i], first, second), term[:second] + term[second + 1 :]
         terms[i] = term
+    if twice := [c for c in result if result.count(c) > 1]:
+        raise ValueError(f"einsum: {equation!r}: the result has {twice[0]!r} twice; see diag_embed")
     if unknown := [c for c in result if c not in lengths]:
         raise ValueError(f"einsum: {equation!r}: the result has {unknown[0]!r}, which no input has")
     return matrix.Einsum(*xs, equation=",".join(terms) + "->" + result)

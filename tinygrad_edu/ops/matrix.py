@@ -2,8 +2,9 @@
 
 import math
 
-from tinygrad_edu.backend import module_of
+from tinygrad_edu.contraction import contracted
 from tinygrad_edu.ops.shape import Expand, Reshape, Transpose
+from tinygrad_edu.sums import product
 from tinygrad_edu.tape import Op
 
 
@@ -13,18 +14,18 @@ class Matmul(Op):
     promotes = True
 
     def forward(x, y):
-        return x @ y
+        return product(x, y)
 
     def dx(g, y):
         """d{x} = d{out}·{y}ᵀ"""
-        return g @ Transpose(y)
+        return Matmul(g, Transpose(y))
 
     def dy(g, x, y_shape):
         """d{y} = {x}ᵀ·d{out}"""
         if len(y_shape) == 2 and len(x.shape) > 2:  # one product over all rows, not one per leading axis and a sum
             rows = math.prod(x.shape[:-1])
             x, g = Reshape(x, shape=(rows, x.shape[-1])), Reshape(g, shape=(rows, g.shape[-1]))
-        return Transpose(x) @ g
+        return Matmul(Transpose(x), g)
 
 
 class Einsum(Op):
@@ -33,7 +34,7 @@ class Einsum(Op):
     promotes = True
 
     def forward(*xs, equation):
-        return module_of(xs[0]).einsum(equation, *xs, optimize=len(xs) > 1)
+        return contracted(equation, xs)
 
     def dxs(g, position, xs, equation):
         """d of an input = d{out} with the other inputs, by the same letters"""
@@ -45,11 +46,9 @@ class Einsum(Op):
         d = Einsum(
             g, *(xs[i] for i in others), equation=",".join([result, *(letters[i] for i in others)]) + "->" + found
         )
+        lengths = tuple(d.shape[found.index(c)] if c in found else 1 for c in own)
         if found != own:  # letters that were summed in this input alone: its gradient is the same all along them
-            d = Reshape(d, shape=tuple(_length(d, found, c) if c in found else 1 for c in own))
-            d = Expand(d, shape=tuple(_length(d, own, c) if c in found else n for c, n in zip(own, shape, strict=True)))
+            d = Reshape(d, shape=lengths)
+        if any(n != m and n == 1 for n, m in zip(lengths, shape, strict=True)):  # also along a 1 of all the others
+            d = Expand(d, shape=tuple(m if n == 1 else n for n, m in zip(lengths, shape, strict=True)))
         return d
-
-
-def _length(x, letters, letter):
-    return x.shape[letters.index(letter)]
