@@ -16,8 +16,11 @@ from tinygrad_edu.methods.common import (
     check_draws,
     check_held,
     index_of,
+    mask_of,
     no_booleans,
     operand,
+    same_dtype,
+    scaled,
 )
 from tinygrad_edu.methods.keys import numbers_first
 from tinygrad_edu.methods.picks import added_at, grid_of
@@ -137,12 +140,12 @@ class Changes(Variable, result=False):
 
     def add_(self, other: Any, alpha: float = 1) -> Tensor:
         """x ← x + alpha · other."""
-        return self._change("add_", arithmetic.Add, other if alpha == 1 else other * alpha)
+        return self._change("add_", arithmetic.Add, scaled(self, other, alpha, "add_"))
 
     def sub_(self, other: Any, alpha: float = 1) -> Tensor:
         """x ← x − alpha · other."""
         no_booleans("sub_", self, other)
-        return self._change("sub_", arithmetic.Sub, other if alpha == 1 else other * alpha)
+        return self._change("sub_", arithmetic.Sub, scaled(self, other, alpha, "sub_"))
 
     def mul_(self, other: Any) -> Tensor:
         """x ← x ⊙ other."""
@@ -250,11 +253,9 @@ class Changes(Variable, result=False):
 
     def masked_fill_(self, mask: Any, value: Any) -> Tensor:
         """x ← value, a number or a tensor of no axes, where the boolean `mask` is true."""
-        mask = operand(mask, self)
+        mask = mask_of(mask, self, "masked_fill_")
         if isinstance(value, Variable):
             return self._take("masked_fill_", self._apart().masked_fill(mask, value))
-        if mask.array.dtype.kind != "b":
-            raise TypeError(f"masked_fill_: the mask must be boolean, got {mask.array.dtype}; compare something")
         check_broadcast(mask.array.shape, self.array.shape, "masked_fill_: mask")
         return self._change(
             "masked_fill_", choice.MaskedFill, mask, value=backend.number_for(value, self.array.dtype, "masked_fill_")
@@ -264,6 +265,7 @@ class Changes(Variable, result=False):
         """x ← x with src[..., i, ...] added at [..., index[..., i, ...], ...] along `dim`."""
         axis, at, source = axis_of(self, dim, "scatter_add_"), operand(index, self), operand(src, self)
         backend.check_ids(at.array, self.array.shape[axis], "scatter_add_")
+        same_dtype(self, src, "scatter_add_: src")
         spread = pick.ScatterAdd(source, at, axis=axis, shape=self.array.shape)
         return self._change("scatter_add_", arithmetic.Add, spread)
 
@@ -278,6 +280,7 @@ class Changes(Variable, result=False):
             return self._take("scatter_", self._apart().scatter(dim, index, src, value=value, reduce=reduce))
         axis, at = axis_of(self, dim, "scatter_"), operand(index, self)
         backend.check_ids(at.array, self.array.shape[axis], "scatter_")
+        same_dtype(self, src, "scatter_: src")
         given = operand(src if value is None else value, self)
         if given.array.ndim:
             given = given[tuple(slice(n) for n in at.array.shape)]
@@ -294,6 +297,7 @@ class Changes(Variable, result=False):
         """x ← x with source[..., i, ...] at [..., index[i], ...] along `dim`; `index` is a vector."""
         axis, at = axis_of(self, dim, "index_copy_"), operand(index, self).array
         backend.check_ids(at, self.array.shape[axis], "index_copy_")
+        same_dtype(self, source, "index_copy_: source")
         self[(*(slice(None),) * axis, at)] = source
         return self  # type: ignore[return-value]
 

@@ -101,6 +101,15 @@ def check_division(what: str, x: Any, y: Any) -> None:
         raise IntegerDivisionByZero(f"{what}: a divisor is 0, and no integer is the result; divide .float() values")
 
 
+def scaled(x: Variable, other: Any, alpha: Any, what: str) -> Any:
+    """alpha · other, for a sum or difference with `x`: of integers, where both are."""
+    if type(alpha) is int and alpha == 1:
+        return other
+    if isinstance(alpha, float) and "f" not in _kind_of(x) + _kind_of(other):
+        raise TypeError(f"{what}: alpha is {alpha}, but both tensors hold integers; convert one with .float()")
+    return other * alpha
+
+
 def check_held(what: str, x: Variable, found: Variable) -> None:
     """Raise where the memory of `x` cannot take the values `found`: for another shape, or a higher kind of dtype."""
     if found.array.shape != x.array.shape:
@@ -182,7 +191,36 @@ def integers(values: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
     values = values if named is None else (named,)
     if len(values) == 1 and isinstance(values[0], tuple | list):
         values = tuple(values[0])
-    return tuple(operator.index(v) for v in values)
+    try:
+        return tuple([operator.index(v) for v in values])
+    except TypeError:
+        raise TypeError(f"lengths, axes and shifts are integers, got {values}") from None
+
+
+def whole(value: Any, what: str, least: int | None = None) -> int:
+    """An integer, not below `least`; `what` names the argument."""
+    if not hasattr(value, "__index__") or isinstance(value, bool):
+        raise TypeError(f"{what} must be an integer, got {value!r}")
+    n = operator.index(value)
+    if least is not None and n < least:
+        raise ValueError(f"{what} must be at least {least}, got {n}")
+    return n
+
+
+def same_dtype(x: Variable, source: Any, what: str) -> None:
+    """Raise where a tensor to be put into another has another dtype, which would be cut off or widen the result."""
+    if isinstance(source, Variable) and source.array.dtype != x.array.dtype:
+        raise TypeError(
+            f"{what} is {source.array.dtype}, the tensor {x.array.dtype}; convert it with .to({x.array.dtype})"
+        )
+
+
+def mask_of(mask: Any, like: Variable, what: str) -> Any:
+    """A boolean tensor; TypeError for any other dtype."""
+    found = operand(mask, like)
+    if found.array.dtype.kind != "b":
+        raise TypeError(f"{what}: the mask must be boolean, got {found.array.dtype}; compare something (mask != 0)")
+    return found
 
 
 def full_shape(x: Variable, target: tuple[int, ...], what: str) -> tuple[int, ...]:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tinygrad_edu import backend
-from tinygrad_edu.methods.common import binary, check_broadcast, check_division, no_booleans, operand
+from tinygrad_edu.methods.common import (
+    binary,
+    check_broadcast,
+    check_division,
+    mask_of,
+    no_booleans,
+    operand,
+    scaled,
+)
 from tinygrad_edu.methods.products import matmul
 from tinygrad_edu.ops import angle, arithmetic, bits, choice
 from tinygrad_edu.tape import Variable
@@ -163,12 +171,12 @@ class Elementwise(Variable, result=False):
     # The same by name
 
     def add(self, other: Any, alpha: float = 1) -> Tensor:
-        """x + alpha · other."""
-        return self + (other if alpha == 1 else other * alpha)
+        """x + alpha · other; `alpha` is an integer where both are."""
+        return self + scaled(self, other, alpha, "add")
 
     def sub(self, other: Any, alpha: float = 1) -> Tensor:
-        """x − alpha · other."""
-        return self - (other if alpha == 1 else other * alpha)
+        """x − alpha · other; `alpha` is an integer where both are."""
+        return self - scaled(self, other, alpha, "sub")
 
     def mul(self, other: Any) -> Tensor:
         """x ⊙ other."""
@@ -326,11 +334,7 @@ class Elementwise(Variable, result=False):
 
     def masked_fill(self, mask: Any, value: Any) -> Tensor:
         """`value` where the boolean `mask`, broadcast to this shape, is true, else the element."""
-        mask = operand(mask, self)
-        if mask.array.dtype.kind != "b":
-            raise TypeError(
-                f"masked_fill: the mask must be boolean, got {mask.array.dtype}; compare something (mask != 0)"
-            )
+        mask = mask_of(mask, self, "masked_fill")
         check_broadcast(mask.array.shape, self.array.shape, "masked_fill: mask")
         if isinstance(value, Variable):
             if value.array.ndim:

@@ -112,6 +112,8 @@ class Named(Curves, result=False):
 
     def isclose(self, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
         """Whether |x − other| ≤ atol + rtol · |other|, infinite ones where they are equal."""
+        if not (rtol >= 0 and atol >= 0):
+            raise ValueError(f"isclose: rtol and atol must be at least 0, got {rtol} and {atol}")
         if self.array.dtype.kind != "f":  # differences of unsigned integers would wrap, booleans have none
             return self.double().isclose(operand(other, self).double(), rtol, atol, equal_nan)  # type: ignore[attr-defined]
         near = (self - other).abs() <= atol + rtol * _positive(other)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinygrad_edu import backend
-from tinygrad_edu.methods.common import axis_of, index_of, operand
+from tinygrad_edu.methods.common import axis_of, index_of, mask_of, operand, same_dtype
 from tinygrad_edu.methods.keys import numbers_first
 from tinygrad_edu.ops import arithmetic, choice, shape
 from tinygrad_edu.ops import index as pick
@@ -48,6 +48,7 @@ class Picks(Variable, result=False):
         """x with src[..., i, ...] added at [..., index[..., i, ...], ...] along `dim`."""
         axis, at = self._along(dim, index, "scatter_add")
         source = operand(src, self)
+        same_dtype(self, src, "scatter_add: src")
         if source.array.shape != at.array.shape:
             raise ValueError(f"scatter_add: src {source.array.shape} and index {at.array.shape} must have one shape")
         return arithmetic.Add(self, pick.ScatterAdd(source, at, axis=axis, shape=self.array.shape))
@@ -65,17 +66,22 @@ class Picks(Variable, result=False):
         """The elements `index`, a vector, along `dim`."""
         axis, at = axis_of(self, dim, "index_select"), operand(index, self).array
         backend.check_ids(at, self.array.shape[axis], "index_select")
+        if at.ndim > 1:
+            raise IndexError(
+                f"index_select: index must be a vector, got shape {at.shape}; x[..., index] takes any shape"
+            )
         return pick.GetItem(self, index=(*(slice(None),) * axis, at.reshape(-1).copy()))
 
     def masked_select(self, mask: Any) -> Tensor:
         """The elements where the boolean `mask` is true, as a vector; both broadcast."""
-        where = operand(mask, self)
+        where = mask_of(mask, self, "masked_select")
         full = np.broadcast_shapes(self.array.shape, where.array.shape)
         return self.expand(full)[where.expand(full)]  # type: ignore[attr-defined]
 
     def masked_scatter(self, mask: Any, source: Any) -> Tensor:
         """x, broadcast to the shape of `mask`, with the first elements of `source` where the boolean mask is true."""
-        where, values = operand(mask, self), operand(source, self)
+        where, values = mask_of(mask, self, "masked_scatter"), operand(source, self)
+        same_dtype(self, source, "masked_scatter: source")
         full = np.broadcast_shapes(self.array.shape, where.array.shape)
         x, where = self.expand(full), where.expand(full)  # type: ignore[attr-defined]
         count = where.array.sum().item()
@@ -91,6 +97,7 @@ class Picks(Variable, result=False):
         """
         axis, at = self._along(dim, index, "scatter")
         given = operand(src if value is None else value, self)
+        same_dtype(self, src, "scatter: src")
         if given.array.ndim:
             given = given[tuple(slice(n) for n in at.array.shape)]
         if given.array.dtype != self.array.dtype:
@@ -114,6 +121,7 @@ class Picks(Variable, result=False):
         """
         axis, at = self._along(dim, index, "scatter_reduce")
         given = operand(src, self)[tuple(slice(n) for n in at.array.shape)]
+        same_dtype(self, src, "scatter_reduce: src")
         if reduce not in _NEUTRAL:
             raise ValueError(f"scatter_reduce: reduce is one of {', '.join(_NEUTRAL)}, not {reduce!r}")
         x: Any = self
@@ -135,11 +143,13 @@ class Picks(Variable, result=False):
         """x with source[..., i, ...] at [..., index[i], ...] along `dim`; `index` is a vector."""
         axis, at = axis_of(self, dim, "index_copy"), operand(index, self).array
         backend.check_ids(at, self.array.shape[axis], "index_copy")
+        same_dtype(self, source, "index_copy: source")
         return pick.SetItem(self, operand(source, self), index=(*(slice(None),) * axis, at.copy()))
 
     def index_put(self, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
         """x with `values` at x[indices], a tuple of index tensors; added to what is there if `accumulate`."""
         place, given = index_of(tuple(indices), self), operand(values, self)
+        same_dtype(self, values, "index_put: values")
         if not accumulate:
             return pick.SetItem(self, given, index=place)
         given = given.expand(self.array[place].shape)
@@ -191,6 +201,8 @@ class Picks(Variable, result=False):
 
     def trace(self) -> Tensor:
         """The sum of a matrix's diagonal."""
+        if self.array.ndim != 2:
+            raise ValueError(f"trace: needs a matrix, got shape {self.array.shape}; use .diagonal(...).sum(-1)")
         return self.diagonal().sum()
 
 
@@ -206,6 +218,7 @@ def added_at(x: Any, dim: int, index: Any, source: Any, alpha: float, what: str)
     """alpha · source at the places `index` of axis `dim`, 0 elsewhere, in the shape of `x`."""
     axis, at, values = axis_of(x, dim, what), operand(index, x).array, operand(source, x)
     backend.check_ids(at, x.array.shape[axis], what)
+    same_dtype(x, source, f"{what}: source")
     expected = (*x.array.shape[:axis], at.size, *x.array.shape[axis + 1 :])
     if values.array.shape != expected:
         raise ValueError(f"{what}: source needs the shape {expected}, it has {values.array.shape}")

@@ -105,6 +105,8 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
     x, y = _tensors([a, b], "tensordot")
     n, m = x.array.ndim, y.array.ndim
     if hasattr(dims, "__index__"):
+        if not 0 <= dims.__index__() <= min(n, m):
+            raise ValueError(f"tensordot: dims must lie in 0 to {min(n, m)}, the fewer axes of both; got {dims}")
         over, under = list(range(n - int(dims), n)), list(range(int(dims)))
     else:
         over, under = ([axis_of(t, d, "tensordot") for d in integers((ds,))] for t, ds in zip((x, y), dims))
