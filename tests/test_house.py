@@ -50,6 +50,7 @@ FLOORS = [
     "absent",
     "contraction",
     "sums",
+    "options",
     "backend",
     "device",
     "size",

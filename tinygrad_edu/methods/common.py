@@ -144,7 +144,7 @@ def binary(op: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
 def axis_of(x: Variable, dim: Any, what: str, extra: int = 0) -> int:
     """The axis that `dim` names, from the end where negative; `extra` axes more are allowed."""
     n = x.array.ndim + extra
-    if not hasattr(dim, "__index__"):
+    if not hasattr(dim, "__index__") or isinstance(dim, bool):
         raise TypeError(f"{what}: dim must be an integer, got {dim!r}")
     if not -n <= dim < n:
         raise IndexError(f"{what}: dim {dim} is outside {-n} to {n - 1} of a tensor with shape {x.array.shape}")

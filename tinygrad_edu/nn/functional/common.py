@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tinygrad_edu.methods.common import operand
@@ -29,3 +30,11 @@ def floating_of(x: Any, what: str) -> Any:
     if t.array.dtype.kind != "f":
         raise TypeError(f"{what} must be floating, got {t.array.dtype}; convert it with .float()")
     return t
+
+
+def in_place(function: Callable[..., Any], input: Any, *args: Any) -> Any:
+    """x ← function(x, *args) in the memory of the input x; what backward needs is kept of a copy."""
+    if not isinstance(input, Variable):
+        raise TypeError(f"{function.__name__}: inplace=True changes a Tensor, not a {type(input).__name__}")
+    x: Any = input
+    return x.copy_(function(x.clone() if x.requires_grad else x, *args))
