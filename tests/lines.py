@@ -116,6 +116,7 @@ PLAIN = [
     C("logit", lambda x: x.logit(), lambda x: np.log(x / (1 - x)), ((3, 4),), 0.1, 0.9),
     C("xlogy", lambda x, y: x.xlogy(y), lambda x, y: x * np.log(y), PAIR, 0.5, 2.0),
     C("frac", lambda x: x.frac() * x, lambda x: (x - np.trunc(x)) * x, ((3, 4),)),
+    C("norm, 0", lambda x: x.norm(0, 1) * x.sum(1), lambda x: (x != 0).sum(1) * x.sum(1), ((3, 4),)),
     C("fmod", lambda x, y: x.fmod(y), np.fmod, ((3, 4), (4,)), 0.5, 3.0),
     C("fmax", lambda x, y: x.fmax(y), np.fmax, ((3, 4), (4,))),
     C("fmin", lambda x, y: x.fmin(y), np.fmin, ((3, 4), (4,))),

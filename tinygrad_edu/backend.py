@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -233,11 +232,13 @@ def one_device(what: str, arrays: list[Any]) -> None:
         gpu.settle(number_of(found[0]))
 
 
-def promoted(operands: list[Any], tensors: list[bool]) -> list[Any]:
+def promoted(operands: list[Any], tensors: list[bool], numbers: str = "wrap") -> list[Any]:
     """Operands of one elementwise op brought to one dtype, by PyTorch's rule; `tensors` says which came from Tensors.
 
     Floating beats integer beats boolean. Within a kind, tensors with axes decide, then tensors without, then bare
-    arrays and Python's numbers: so nothing that is no Tensor ever widens one.
+    arrays and Python's numbers: so nothing that is no Tensor ever widens one. An integer that the dtype cannot hold
+    wraps around as the dtype's own values do ("wrap"), makes all of them int64 ("exact", for comparisons, whose result
+    is boolean anyway), or raises a ValueError ("fit", for what is written into the result as it is).
     """
     place = next((device_of(x) for x in operands if is_array(x)), None)
     operands = [x if is_array(x) or type(x) in (float, int, bool) else _constant(x, place) for x in operands]
@@ -254,7 +255,33 @@ def promoted(operands: list[Any], tensors: list[bool]) -> list[Any]:
             top = max(_CATEGORY[d.kind] for d in dtypes)
             if target is None or top > _CATEGORY[target.kind]:
                 target = np.result_type(*(d for d in dtypes if _CATEGORY[d.kind] == top))
-    return [x.astype(target, copy=False) if is_array(x) else xp.asarray(x, dtype=target) for x in operands]
+    if target is not None and target.kind in "iu" and any(type(x) is int for x in operands):
+        target = _holding([x for x in operands if type(x) is int], target, numbers)
+    return [
+        x.astype(target, copy=False) if is_array(x) else xp.asarray(_wrapped(x, target), dtype=target) for x in operands
+    ]
+
+
+def _holding(integers: list[int], target: np.dtype, numbers: str) -> np.dtype:
+    """The dtype in which to compute with Python's integers next to tensors of `target`."""
+    bounds = np.iinfo(target)
+    least = -int(bounds.max) if target.kind == "u" else int(bounds.min)  # PyTorch writes -1 as 255
+    for x in integers:
+        if not -(2**63) <= x < 2**63:
+            raise ValueError(f"{x} has more than the 63 bits of int64; use a float")
+        if numbers == "fit" and not least <= x <= bounds.max:
+            raise ValueError(f"{x} does not fit into {target}, whose values go from {bounds.min} to {bounds.max}")
+        if numbers == "exact" and not bounds.min <= x <= bounds.max:
+            return int64
+    return target
+
+
+def _wrapped(x: Any, target: np.dtype | None) -> Any:
+    """An integer as the dtype's own arithmetic would leave it: 300 is 44 in uint8. Other numbers as they are."""
+    if type(x) is not int or target is None or target.kind not in "iu":
+        return x
+    span, least = 2 ** (8 * target.itemsize), int(np.iinfo(target).min)
+    return (x - least) % span + least
 
 
 def _constant(x: Any, device: str | None) -> Any:
@@ -330,6 +357,23 @@ def side_by_side(pieces: list[Any], axis: int) -> Array | None:
     return np.ndarray(shape, first.dtype, first.base, start - address_of(first.base), first.strides)
 
 
+def windows(array: Array, axis: int, size: int, step: int) -> Array:
+    """Windows of `size` elements along `axis`, one every `step`, as a new last axis: a view, or a copy on a GPU and of
+    memory that NumPy does not own. Read-only where windows overlap."""
+    count = (array.shape[axis] - size) // step + 1
+    owner = array if array.base is None else array.base
+    if type(owner) is not np.ndarray or not (owner.flags.c_contiguous or owner.flags.f_contiguous):
+        xp = module_of(array)
+        at = xp.arange(count)[:, None] * step + xp.arange(size)
+        return xp.moveaxis(array[(*(slice(None),) * axis, at)], axis + 1, -1)
+    shape = (*array.shape[:axis], count, *array.shape[axis + 1 :], size)
+    strides = (*array.strides[:axis], array.strides[axis] * step, *array.strides[axis + 1 :], array.strides[axis])
+    memory = owner if owner.flags.c_contiguous else owner.T
+    found = np.ndarray(shape, array.dtype, memory, address_of(array) - address_of(owner), strides)
+    found.flags.writeable = array.flags.writeable and size <= step
+    return found
+
+
 def address_of(array: Array) -> int:
     """Where the memory of an array begins."""
     interface = getattr(array, "__array_interface__", None) or array.__cuda_array_interface__
@@ -341,6 +385,13 @@ def writable(array: Array) -> bool:
     if isinstance(array, np.ndarray):
         return array.flags.writeable
     return all(step or n < 2 for step, n in zip(array.strides, array.shape, strict=True))
+
+
+def unlocked(view: Array, source: Array) -> Array:
+    """A view in which no element of `source` stands twice, writable if that is; NumPy hands some out read-only."""
+    if isinstance(view, np.ndarray):
+        view.flags.writeable = source.flags.writeable
+    return view
 
 
 def copy_beside(array: Array, like: Array) -> Array:
@@ -359,7 +410,9 @@ def floating(array: Array) -> Array:
     return array if not hasattr(array, "dtype") or array.dtype.kind == "f" else array.astype(_DEFAULT["f"])
 
 
-_FEW = 32
+def sum_dtype(array: Array) -> np.dtype:
+    """The dtype of a sum or product of elements: int64 for integers and booleans, whose sums soon outgrow their own."""
+    return array.dtype if array.dtype.kind == "f" else int64
 
 
 def add_at(target: Array, index: Any, values: Array) -> None:
@@ -367,14 +420,10 @@ def add_at(target: Array, index: Any, values: Array) -> None:
     parts = index if isinstance(index, tuple) else (index,)
     if all(not is_array(part) or part.dtype.kind == "b" for part in parts):
         target[index] += values  # names no element twice
-    elif not isinstance(target, np.ndarray):
-        gpu.add_at(target, index, values)
-    elif target.dtype.kind == "f" and math.prod(part.size for part in parts if is_array(part)) > _FEW:
-        exact = np.zeros(target.shape, float64)  # one element may get them all, and they are added one by one
-        np.add.at(exact, index, values)
-        target += exact
-    else:
+    elif isinstance(target, np.ndarray):
         np.add.at(target, index, values)
+    else:
+        gpu.add_at(target, index, values)
 
 
 def names_twice(array: Array, index: Any) -> bool:

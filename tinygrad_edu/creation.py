@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from tinygrad_edu import backend, random
 from tinygrad_edu.methods.common import integers
+from tinygrad_edu.ops import choice
 from tinygrad_edu.tape import wrap
 from tinygrad_edu.tensor import Tensor
 from tinygrad_edu.tensor import tensor as tensor
@@ -151,21 +153,46 @@ def arange(
         raise ValueError(f"arange: step cannot be 0, got {by}" + (f" of {backend.dtype_of(dtype)}" if whole else ""))
     if not (first <= last if by > 0 else first >= last):
         raise ValueError(f"arange: steps of {by} do not lead from {first} to {last}")
+    if dtype is not None and (target := backend.dtype_of(dtype)).kind in "iu":  # cut to integers before adding
+        count = math.ceil((last - first) / by)
+        first, last, by = int(first), int(last), int(by)
+        last = last if target == backend.int64 else first + count * by
     return _made(backend.arange(first, last, by, device), dtype, device, requires_grad)
 
 
 def linspace(start: float, end: float, steps: int, dtype: Any = None, device: str | None = None) -> Tensor:
-    """`steps` numbers from `start` to `end`, both included, at equal distances."""
+    """`steps` numbers from `start` to `end`, both included, at equal distances.
+
+    For an integer `dtype` the ends are cut to integers first, and then each number is.
+    """
+    first, last = _ends(start, end, dtype, "linspace")
     n = _count(steps, "linspace: steps")
-    return _made(backend.module_on(device).linspace(start, end, n), _steps(dtype, "linspace"), device, False)
+    return _made(backend.module_on(device).linspace(first, last, n), _steps(dtype, "linspace"), device, False)
 
 
 def logspace(
     start: float, end: float, steps: int, base: float = 10.0, dtype: Any = None, device: str | None = None
 ) -> Tensor:
-    """`steps` powers of `base` with exponents from `start` to `end`, both included, at equal distances."""
+    """`steps` powers of `base` with exponents from `start` to `end`, both included, at equal distances.
+
+    For an integer `dtype` the exponents at the ends are cut to integers first, and then each power is.
+    """
+    first, last = _ends(start, end, dtype, "logspace")
     n = _count(steps, "logspace: steps")
-    return _made(backend.module_on(device).logspace(start, end, n, base=base), _steps(dtype, "logspace"), device, False)
+    made = backend.module_on(device).logspace(first, last, n, base=base)
+    return _made(made, _steps(dtype, "logspace"), device, False)
+
+
+def _ends(start: Any, end: Any, dtype: Any, what: str) -> tuple[float, float]:
+    """Two ends given as numbers or tensors of no axes, as numbers; as integers where the dtype holds those."""
+    ends = []
+    for x in (start, end):
+        if isinstance(x, Tensor):
+            if x.ndim:
+                raise ValueError(f"{what}: start and end are numbers or tensors of no axes, got shape {x.shape}")
+            x = x.item()
+        ends.append(int(x) if dtype is not None and backend.dtype_of(dtype).kind in "iu" else x)
+    return ends[0], ends[1]
 
 
 def _triangle(lower: bool, row: int, col: int, offset: int, device: str | None) -> Tensor:
@@ -278,6 +305,14 @@ def randperm(n: int, generator: random.Generator | None = None, dtype: Any = Non
     return _drawn(lambda r: r.permutation(count), generator, kind, device)
 
 
+def _without_slope(draws: Tensor, *parameters: Any) -> Tensor:
+    """The draws, with a gradient of 0 for the parameters that they came from."""
+    for x in parameters:
+        if isinstance(x, Tensor) and x.requires_grad:
+            draws = choice.Where(tensor(False, device=x.device), x, draws)
+    return draws
+
+
 def normal(
     mean: Any = 0.0,
     std: Any = 1.0,
@@ -288,14 +323,18 @@ def normal(
 ) -> Tensor:
     """Draws from normal distributions: of `size` for numbers, else one for each element of `mean` and `std`.
 
-    Raises ValueError for a negative `std`.
+    The gradient of both is 0, as in PyTorch; mean + std * randn(...) has one. Raises ValueError for a negative `std`.
     """
     spread = std.array if isinstance(std, Tensor) else np.asarray(std)
     if not (spread >= 0).all():
         raise ValueError("normal: every std must be at least 0")
     shape = tuple(size) if size is not None else np.broadcast_shapes(np.shape(mean), np.shape(std))
-    place = device or next((x.device for x in (mean, std) if isinstance(x, Tensor)), None)
-    return randn(*shape, generator=generator, dtype=dtype, device=place) * std + mean
+    like = next((x for x in (mean, std) if isinstance(x, Tensor)), None)
+    if like is not None:
+        device, dtype = device or like.device, dtype or like.dtype
+    draws = randn(*shape, generator=generator, dtype=dtype, device=device)
+    centre, width = (x.detach() if isinstance(x, Tensor) else x for x in (mean, std))
+    return _without_slope(draws * width + centre, mean, std)
 
 
 def randn_like(
@@ -333,7 +372,8 @@ def rand_like(
 
 
 def bernoulli(input: Tensor, p: float | None = None, *, generator: random.Generator | None = None) -> Tensor:
-    """1 with the probability that each element of `input` is, or `p`, and else 0; in its shape and dtype, no gradient.
+    """1 with the probability that each element of `input` is, or `p`, and else 0; in its shape and dtype. Its gradient
+    is 0.
 
     Raises ValueError for what is no probability.
     """
@@ -341,7 +381,8 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: random.Genera
     chances = input.array
     if not ((chances >= 0) & (chances <= 1)).all().item():
         raise ValueError("bernoulli: every element must be a probability from 0 to 1")
-    return (rand(size=input.shape, generator=generator, device=input.device) < input.detach()).to(input.dtype)
+    draws = rand(size=input.shape, generator=generator, device=input.device) < input.detach()
+    return _without_slope(draws.to(input.dtype), input)
 
 
 def multinomial(

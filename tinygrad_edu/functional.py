@@ -24,6 +24,8 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> Tensor:
     parts = [t if isinstance(t, Variable) else tensor(t) for t in tensors]
     if not parts:
         raise ValueError("cat: needs at least one tensor, got none")
+    if any(t.array.shape == (0,) for t in parts):  # PyTorch's old empty tensor goes with every shape
+        parts = [t for t in parts if t.array.shape != (0,)] or parts[:1]
     axis = axis_of(parts[0], dim, "cat")
     first = parts[0].array.shape
     for t in parts:
@@ -89,8 +91,6 @@ def atleast_1d(*tensors: Any) -> Any:
 def block_diag(*tensors: Any) -> Tensor:
     """The matrices, one below and beside the other, 0 elsewhere."""
     parts = [t.reshape(1, -1) if t.ndim < 2 else t for t in map(_tensor, tensors)]
-    if any(t.ndim > 2 for t in parts):
-        raise ValueError(f"block_diag: needs matrices, got shapes {[t.shape for t in parts]}")
     width = sum(t.shape[1] for t in parts)
     begins = [sum(t.shape[1] for t in parts[:i]) for i in range(len(parts))]
     wide = [shape.Widen(t, axis=1, start=begin, length=width) for t, begin in zip(parts, begins)]
@@ -99,10 +99,7 @@ def block_diag(*tensors: Any) -> Tensor:
 
 def cartesian_prod(*tensors: Any) -> Tensor:
     """Every choice of an element from each vector, as a row."""
-    given = [_tensor(v) for v in _unpacked(tensors)]
-    if any(v.ndim != 1 for v in given):
-        raise ValueError(f"cartesian_prod: needs vectors, got shapes {[v.shape for v in given]}")
-    grids = meshgrid(*given)
+    grids = meshgrid(*tensors)
     return grids[0].reshape(-1) if len(grids) == 1 else stack([g.reshape(-1) for g in grids], dim=1)
 
 
@@ -116,7 +113,7 @@ def split_with_sizes(input: Any, split_sizes: Sequence[int], dim: int = 0) -> tu
     return _tensor(input).split(list(split_sizes), dim)
 
 
-def tensor_split(input: Any, indices_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """So many pieces along `dim` as nearly equal as can be, the first ones longer, or those that begin at the indices.
 
     >>> [part.tolist() for part in tensor_split(Tensor([1, 2, 3]), 2)]
@@ -124,6 +121,8 @@ def tensor_split(input: Any, indices_or_sections: int | Sequence[int], dim: int 
     """
     x = _tensor(input)
     n = x.shape[axis_of(x, dim, "tensor_split")]
+    if isinstance(indices_or_sections, Tensor):
+        indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, int):
         if indices_or_sections < 1:
             raise ValueError(f"tensor_split: the number of pieces must be at least 1, got {indices_or_sections}")
@@ -158,10 +157,7 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """
     if indexing not in ("ij", "xy"):
         raise ValueError(f"meshgrid: indexing is 'ij' or 'xy', not {indexing!r}")
-    given = [_tensor(v) for v in _unpacked(tensors)]
-    if any(v.ndim > 1 for v in given):
-        raise ValueError(f"meshgrid: needs vectors, got shapes {[v.shape for v in given]}")
-    vectors = [v.reshape(-1) for v in given]
+    vectors = [_tensor(v).reshape(-1) for v in _unpacked(tensors)]
     lengths = tuple(v.shape[0] for v in vectors)
     grids = [v.reshape((1,) * i + (-1,) + (1,) * (len(vectors) - i - 1)).expand(lengths) for i, v in enumerate(vectors)]
     return tuple(g.transpose(0, 1) if indexing == "xy" and len(grids) > 1 else g for g in grids)

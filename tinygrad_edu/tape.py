@@ -127,6 +127,7 @@ class Op:
 
     saves: names of further values that forward returns behind its result, for rules to read.
     promotes: operands are brought to one dtype first, all but the first `unpromoted`.
+    numbers: what becomes of an integer that this dtype cannot hold: "wrap", "exact" or "fit", see `backend.promoted`.
     views: the result may share the memory of the first input.
     differentiable: which outputs can carry a gradient, None for all.
     """
@@ -134,6 +135,7 @@ class Op:
     outputs: ClassVar[bool] = False
     saves: ClassVar[tuple[str, ...]] = ()
     promotes: ClassVar[bool] = False
+    numbers: ClassVar[str] = "wrap"
     unpromoted: ClassVar[int] = 0
     views: ClassVar[bool] = False
     differentiable: ClassVar[tuple[bool, ...] | None] = None
@@ -190,7 +192,8 @@ class Op:
                     x.dtype is lead.dtype if type(x) is type(lead) else type(x) in _NUMBERS and lead.dtype.kind == "f"
                 ):
                     k = cls.unpromoted
-                    arrays[k:] = backend.promoted(arrays[k:], [isinstance(v, Variable) for v in inputs[k:]])
+                    of_tensors = [isinstance(v, Variable) for v in inputs[k:]]
+                    arrays[k:] = backend.promoted(arrays[k:], of_tensors, cls.numbers)
                     break
         if mode.trace is not None:
             mode.trace.starting(cls, inputs)

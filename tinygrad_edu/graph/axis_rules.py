@@ -290,10 +290,11 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("pad", "crop", "isin", "scatter_extreme", "set_item"), _first),
     **dict.fromkeys(("sort", "cummax", "cummin"), _first),
 }
-REDUCTIONS = frozenset(
-    ("sum", "mean", "amax", "amin", "any", "all", "log_sum_exp", "norm", "prod", "max", "min", "argmax", "argmin")
-)
 # fmt: off
+REDUCTIONS = frozenset((
+    "sum", "mean", "amax", "amin", "any", "all", "log_sum_exp", "norm", "count_nonzero", "prod", "max", "min",
+    "argmax", "argmin",
+))
 ELEMENTWISE = frozenset((
     "where", "masked_fill", "cast", "equal", "not_equal", "less", "less_equal", "logical_not", "logical_and",
     "logical_or", "add", "sub", "mul", "div", "neg", "pow", "pow_number", "exp", "log", "sqrt", "abs", "sign",
@@ -303,8 +304,8 @@ ELEMENTWISE = frozenset((
     "bitwise_or", "bitwise_xor", "bitwise_not", "left_shift", "right_shift", "alias", "detach", "clone",
     "transfer", "flip", "roll", "softmax", "log_softmax", "gelu", "layer_norm", "rms_norm", "dropout", "cumsum",
     "cumprod", "binary_cross_entropy", "sech_squared", "bell", "erfc", "normal_cdf", "log_add_exp", "softsign",
-    "tanhshrink", "tan", "sinh", "cosh", "one_minus_square", "direction",
+    "tanhshrink", "tan", "sinh", "cosh", "one_minus_square", "direction", "xlogy",
 ))
 # fmt: on
 # What comes out of these depends on the numbers, or on an index that is no axis of anything.
-SIZES_ONLY = frozenset(("nonzero", "unique", "bincount", "put_add", "applied", "once", "checkpoint"))
+SIZES_ONLY = frozenset(("nonzero", "unique", "bincount", "put_add", "windows", "applied", "once", "checkpoint"))

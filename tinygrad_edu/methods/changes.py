@@ -16,14 +16,12 @@ from tinygrad_edu.methods.common import (
     check_draws,
     check_held,
     index_of,
-    mask_of,
     no_booleans,
+    of_vectors,
     operand,
-    same_dtype,
-    scaled,
 )
 from tinygrad_edu.methods.keys import numbers_first
-from tinygrad_edu.methods.picks import added_at, grid_of
+from tinygrad_edu.methods.picks import added_at, at_index, grid_of, same_dtype, written
 from tinygrad_edu.methods.shapes import triangle
 from tinygrad_edu.modes import active
 from tinygrad_edu.ops import arithmetic, choice, curve
@@ -140,12 +138,12 @@ class Changes(Variable, result=False):
 
     def add_(self, other: Any, alpha: float = 1) -> Tensor:
         """x ← x + alpha · other."""
-        return self._change("add_", arithmetic.Add, scaled(self, other, alpha, "add_"))
+        return self._change("add_", arithmetic.Add, other if alpha == 1 else other * alpha)
 
     def sub_(self, other: Any, alpha: float = 1) -> Tensor:
         """x ← x − alpha · other."""
         no_booleans("sub_", self, other)
-        return self._change("sub_", arithmetic.Sub, scaled(self, other, alpha, "sub_"))
+        return self._change("sub_", arithmetic.Sub, other if alpha == 1 else other * alpha)
 
     def mul_(self, other: Any) -> Tensor:
         """x ← x ⊙ other."""
@@ -164,10 +162,6 @@ class Changes(Variable, result=False):
     def addcdiv_(self, tensor1: Any, tensor2: Any, value: float = 1) -> Tensor:
         """x ← x + value · tensor1 / tensor2."""
         return self._change("addcdiv_", arithmetic.Add, tensor1 / tensor2 * value)
-
-    def lerp_(self, end: Any, weight: float) -> Tensor:
-        """x ← x + weight · (end − x)."""
-        return self._change("lerp_", arithmetic.Add, (end - self) * weight)
 
     def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
         """x ← x, but not below `min` and not above `max`."""
@@ -232,7 +226,6 @@ class Changes(Variable, result=False):
         """x ← x rounded to `decimals` decimals, halves to even."""
         return self._change("round_", arithmetic.Round, decimals=decimals)
 
-    clip_ = clamp_
     subtract_, multiply_, divide_ = sub_, mul_, div_
 
     def copy_(self, src: Any, non_blocking: bool = False) -> Tensor:
@@ -253,22 +246,26 @@ class Changes(Variable, result=False):
 
     def masked_fill_(self, mask: Any, value: Any) -> Tensor:
         """x ← value, a number or a tensor of no axes, where the boolean `mask` is true."""
-        mask = mask_of(mask, self, "masked_fill_")
+        mask = operand(mask, self)
         if isinstance(value, Variable):
             return self._take("masked_fill_", self._apart().masked_fill(mask, value))
+        if mask.array.dtype.kind != "b":
+            raise TypeError(f"masked_fill_: the mask must be boolean, got {mask.array.dtype}; compare something")
         check_broadcast(mask.array.shape, self.array.shape, "masked_fill_: mask")
         return self._change(
             "masked_fill_", choice.MaskedFill, mask, value=backend.number_for(value, self.array.dtype, "masked_fill_")
         )
 
+    @of_vectors
     def scatter_add_(self, dim: int, index: Any, src: Any) -> Tensor:
         """x ← x with src[..., i, ...] added at [..., index[..., i, ...], ...] along `dim`."""
         axis, at, source = axis_of(self, dim, "scatter_add_"), operand(index, self), operand(src, self)
+        same_dtype(source, self, "scatter_add_: src")
         backend.check_ids(at.array, self.array.shape[axis], "scatter_add_")
-        same_dtype(self, src, "scatter_add_: src")
         spread = pick.ScatterAdd(source, at, axis=axis, shape=self.array.shape)
         return self._change("scatter_add_", arithmetic.Add, spread)
 
+    @of_vectors
     def scatter_(
         self, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None
     ) -> Tensor:
@@ -280,30 +277,27 @@ class Changes(Variable, result=False):
             return self._take("scatter_", self._apart().scatter(dim, index, src, value=value, reduce=reduce))
         axis, at = axis_of(self, dim, "scatter_"), operand(index, self)
         backend.check_ids(at.array, self.array.shape[axis], "scatter_")
-        same_dtype(self, src, "scatter_: src")
-        given = operand(src if value is None else value, self)
-        if given.array.ndim:
-            given = given[tuple(slice(n) for n in at.array.shape)]
-        if given.array.dtype != self.array.dtype:
-            given = choice.Cast(given, dtype=self.array.dtype)
+        given = written(src, value, self, at.array.shape, "scatter_")
         self[grid_of(at.array, axis)] = given
         return self  # type: ignore[return-value]
 
+    @of_vectors
     def index_add_(self, dim: int, index: Any, source: Any, alpha: float = 1) -> Tensor:
         """x ← x with alpha · source[..., i, ...] added at [..., index[i], ...] along `dim`."""
         return self._change("index_add_", arithmetic.Add, added_at(self, dim, index, source, alpha, "index_add_"))
 
+    @of_vectors
     def index_copy_(self, dim: int, index: Any, source: Any) -> Tensor:
         """x ← x with source[..., i, ...] at [..., index[i], ...] along `dim`; `index` is a vector."""
         axis, at = axis_of(self, dim, "index_copy_"), operand(index, self).array
         backend.check_ids(at, self.array.shape[axis], "index_copy_")
-        same_dtype(self, source, "index_copy_: source")
         self[(*(slice(None),) * axis, at)] = source
         return self  # type: ignore[return-value]
 
+    @of_vectors
     def index_fill_(self, dim: int, index: Any, value: float) -> Tensor:
         """x ← x with the number `value` at [..., index[i], ...] along `dim`; `index` is a vector."""
-        return self.index_copy_(dim, index, value)
+        return self.masked_fill_(at_index(self, dim, index, "index_fill_"), value)
 
     def tril_(self, diagonal: int = 0) -> Tensor:
         """x ← its lower triangle, 0 above `diagonal`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -101,15 +101,6 @@ def check_division(what: str, x: Any, y: Any) -> None:
         raise IntegerDivisionByZero(f"{what}: a divisor is 0, and no integer is the result; divide .float() values")
 
 
-def scaled(x: Variable, other: Any, alpha: Any, what: str) -> Any:
-    """alpha · other, for a sum or difference with `x`: of integers, where both are."""
-    if type(alpha) is int and alpha == 1:
-        return other
-    if isinstance(alpha, float) and "f" not in _kind_of(x) + _kind_of(other):
-        raise TypeError(f"{what}: alpha is {alpha}, but both tensors hold integers; convert one with .float()")
-    return other * alpha
-
-
 def check_held(what: str, x: Variable, found: Variable) -> None:
     """Raise where the memory of `x` cannot take the values `found`: for another shape, or a higher kind of dtype."""
     if found.array.shape != x.array.shape:
@@ -141,10 +132,17 @@ def binary(op: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
         ) from None
 
 
+def of_floats(x: Any, what: str) -> Any:
+    """The tensor, if it is floating; TypeError says how it becomes so."""
+    if x.array.dtype.kind != "f":
+        raise TypeError(f"{what} must be floating, got {x.array.dtype}; convert it with .float()")
+    return x
+
+
 def axis_of(x: Variable, dim: Any, what: str, extra: int = 0) -> int:
     """The axis that `dim` names, from the end where negative; `extra` axes more are allowed."""
     n = x.array.ndim + extra
-    if not hasattr(dim, "__index__") or isinstance(dim, bool):
+    if not hasattr(dim, "__index__"):
         raise TypeError(f"{what}: dim must be an integer, got {dim!r}")
     if not -n <= dim < n:
         raise IndexError(f"{what}: dim {dim} is outside {-n} to {n - 1} of a tensor with shape {x.array.shape}")
@@ -156,20 +154,58 @@ def with_axis(x: Variable) -> Any:
     return x if x.array.ndim else shape.Reshape(x, shape=(1,))
 
 
+def of_vectors(method: Callable[P, R]) -> Callable[P, R]:
+    """A method along an axis, for which a tensor of no axes is a vector of one element, and so is its index.
+
+    The result has no axes either; what is named by an index, as by `gather`, has those of the index.
+    """
+
+    @functools.wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        x: Any = args[0]
+        if x.array.ndim:
+            return method(*args, **kwargs)
+        index: Any = kwargs.get("index", args[2] if len(args) > 2 else None)
+        vectors: Any = [_vector(value) for value in args]
+        found: Any = method(*vectors, **{name: _vector(value) for name, value in kwargs.items()})
+        if method.__name__.endswith("_"):
+            return cast(R, x)
+        shaped = getattr(index, "shape", None) if method.__name__ == "gather" else ()
+        return cast(R, found if shaped is None else shape.Reshape(found, shape=tuple(shaped)))
+
+    return call
+
+
+def _vector(x: Any) -> Any:
+    """A tensor or array of no axes as a vector, anything else as it is."""
+    if isinstance(x, Variable):
+        return with_axis(x)
+    return x.reshape(1) if backend.is_array(x) and not x.ndim else x
+
+
 def along(op: type[Op], x: Variable, dim: int | None, what: str) -> Any:
     """An op along one axis that keeps the shape."""
     y = op(with_axis(x), axis=axis_of(with_axis(x), dim, what))
     return y if x.array.ndim else shape.Reshape(y, shape=())
 
 
-def axes_of(x: Variable, dim: Dims, what: str) -> tuple[int, ...]:
-    """The axes that `dim` names, in order; all where it is None, none of a tensor of no axes."""
-    if dim is None or (not x.array.ndim and dim in (0, -1)):
+def axes_of(x: Variable, dim: Dims, what: str, all_of_none: bool = False) -> tuple[int, ...]:
+    """The axes that `dim` names, in order; all where it is None, and where it is () if `all_of_none`.
+
+    Of a tensor of no axes 0 and −1 name an axis, which is none.
+    """
+    named = dim if isinstance(dim, tuple | list) else (dim,)
+    if dim is None or (all_of_none and not named):
         return tuple(range(x.array.ndim))
-    axes = tuple(axis_of(x, d, what) for d in (dim if isinstance(dim, tuple | list) else (dim,)))
+    axes = [axis_of(x, d, what) if x.array.ndim or d not in (0, -1) else -1 for d in named]
     if len(set(axes)) != len(axes):
         raise ValueError(f"{what}: dim {dim} names an axis twice")
-    return tuple(sorted(axes))
+    return tuple(sorted(axes)) if x.array.ndim else ()
+
+
+def reduced(x: Variable, dim: Dims, what: str) -> tuple[int, ...]:
+    """The axes that a reduction shortens: those that `dim` names, all where it is None or ()."""
+    return axes_of(x, dim, what, all_of_none=True)
 
 
 def count_of(x: Variable, axes: tuple[int, ...]) -> int:
@@ -191,36 +227,7 @@ def integers(values: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
     values = values if named is None else (named,)
     if len(values) == 1 and isinstance(values[0], tuple | list):
         values = tuple(values[0])
-    try:
-        return tuple([operator.index(v) for v in values])
-    except TypeError:
-        raise TypeError(f"lengths, axes and shifts are integers, got {values}") from None
-
-
-def whole(value: Any, what: str, least: int | None = None) -> int:
-    """An integer, not below `least`; `what` names the argument."""
-    if not hasattr(value, "__index__") or isinstance(value, bool):
-        raise TypeError(f"{what} must be an integer, got {value!r}")
-    n = operator.index(value)
-    if least is not None and n < least:
-        raise ValueError(f"{what} must be at least {least}, got {n}")
-    return n
-
-
-def same_dtype(x: Variable, source: Any, what: str) -> None:
-    """Raise where a tensor to be put into another has another dtype, which would be cut off or widen the result."""
-    if isinstance(source, Variable) and source.array.dtype != x.array.dtype:
-        raise TypeError(
-            f"{what} is {source.array.dtype}, the tensor {x.array.dtype}; convert it with .to({x.array.dtype})"
-        )
-
-
-def mask_of(mask: Any, like: Variable, what: str) -> Any:
-    """A boolean tensor; TypeError for any other dtype."""
-    found = operand(mask, like)
-    if found.array.dtype.kind != "b":
-        raise TypeError(f"{what}: the mask must be boolean, got {found.array.dtype}; compare something (mask != 0)")
-    return found
+    return tuple(operator.index(v) for v in values)
 
 
 def full_shape(x: Variable, target: tuple[int, ...], what: str) -> tuple[int, ...]:

@@ -46,8 +46,8 @@ class Curves(Elementwise, result=False):
         return arithmetic.Rsqrt(self)
 
     def square(self) -> Tensor:
-        """x²."""
-        return arithmetic.PowNumber(self, exponent=2)
+        """x²; of booleans in int64."""
+        return arithmetic.PowNumber(self, exponent=2) if self.array.dtype.kind != "b" else self**2
 
     def reciprocal(self) -> Tensor:
         """1 / x."""

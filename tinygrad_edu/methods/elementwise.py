@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from tinygrad_edu import backend
-from tinygrad_edu.methods.common import (
-    binary,
-    check_broadcast,
-    check_division,
-    mask_of,
-    no_booleans,
-    operand,
-    scaled,
-)
+from tinygrad_edu.methods.common import binary, check_division, no_booleans, operand
 from tinygrad_edu.methods.products import matmul
 from tinygrad_edu.ops import angle, arithmetic, bits, choice
 from tinygrad_edu.tape import Variable
@@ -171,12 +164,12 @@ class Elementwise(Variable, result=False):
     # The same by name
 
     def add(self, other: Any, alpha: float = 1) -> Tensor:
-        """x + alpha · other; `alpha` is an integer where both are."""
-        return self + scaled(self, other, alpha, "add")
+        """x + alpha · other."""
+        return self + (other if alpha == 1 else other * alpha)
 
     def sub(self, other: Any, alpha: float = 1) -> Tensor:
-        """x − alpha · other; `alpha` is an integer where both are."""
-        return self - scaled(self, other, alpha, "sub")
+        """x − alpha · other."""
+        return self - (other if alpha == 1 else other * alpha)
 
     def mul(self, other: Any) -> Tensor:
         """x ⊙ other."""
@@ -280,12 +273,17 @@ class Elementwise(Variable, result=False):
         if min is None and max is None:
             raise ValueError("clamp: give min, max or both")
         if isinstance(min, Variable) or isinstance(max, Variable):
-            x: Any = self if min is None else choice.Where(binary(choice.Less, self, min), min, self)
-            return x if max is None else choice.Where(binary(choice.Less, max, x), max, x)
-        kinds = {type(bound) for bound in (min, max) if bound is not None}
-        if float in kinds and self.array.dtype.kind != "f":
-            return arithmetic.Clamp(choice.Cast(self, dtype=backend.default_dtype()), low=min, high=max)
-        return arithmetic.Clamp(self, low=min, high=max)
+            x: Any = self
+            if min is not None:
+                x = choice.Where(~(x >= min) & (x == x), min, x)  # a bound that is NaN takes the place of any number
+            return x if max is None else choice.Where(~(x <= max) & (x == x), max, x)
+        if self.array.dtype.kind == "f":
+            return arithmetic.Clamp(self, low=min, high=max)
+        bounds = [bound for bound in (min, max) if bound is not None]
+        of_tensors = [True, *(False for _ in bounds)]
+        array, *bounds = backend.promoted([self.array, *bounds], of_tensors, "fit")
+        low, high = (None if bound is None else bounds.pop(0).item() for bound in (min, max))
+        return arithmetic.Clamp(choice.Cast(self, dtype=array.dtype), low=low, high=high)
 
     clip = clamp
 
@@ -298,23 +296,18 @@ class Elementwise(Variable, result=False):
         return binary(arithmetic.Minimum, self, other)
 
     def fmax(self, other: Any) -> Tensor:
-        """The larger of both, or the one that is a number."""
-        return self._of_numbers(arithmetic.Maximum, other)
+        """The larger of both, or the one that is a number; where they are equal the gradient is that of x."""
+        y = operand(other, self)
+        return choice.Where(binary(choice.LessEqual, y, self) | y.isnan(), self, y)
 
     def fmin(self, other: Any) -> Tensor:
-        """The smaller of both, or the one that is a number."""
-        return self._of_numbers(arithmetic.Minimum, other)
-
-    def _of_numbers(self, op: Any, other: Any) -> Any:
+        """The smaller of both, or the one that is a number; where they are equal the gradient is that of x."""
         y = operand(other, self)
-        x: Any = choice.Where(self.isnan(), y, self)
-        return binary(op, x, choice.Where(y.isnan(), x, y))
+        return choice.Where(binary(choice.LessEqual, self, y) | y.isnan(), self, y)
 
     def xlogy(self, other: Any) -> Tensor:
         """x ln other; 0 where x is 0, whatever the other is, unless that is NaN."""
-        y = operand(other, self)
-        idle = (self == 0) & ~y.isnan()
-        return choice.Where(idle, 0.0, binary(arithmetic.Mul, self, choice.Where(idle, 1.0, y).log()))
+        return binary(arithmetic.Xlogy, self, other)
 
     def isposinf(self) -> Tensor:
         """Whether x is ∞."""
@@ -333,9 +326,12 @@ class Elementwise(Variable, result=False):
         return choice.Where(operand(condition, self), self, other)
 
     def masked_fill(self, mask: Any, value: Any) -> Tensor:
-        """`value` where the boolean `mask`, broadcast to this shape, is true, else the element."""
-        mask = mask_of(mask, self, "masked_fill")
-        check_broadcast(mask.array.shape, self.array.shape, "masked_fill: mask")
+        """`value` where the boolean `mask` is true, else the element; both broadcast."""
+        mask = operand(mask, self)
+        if mask.array.dtype.kind != "b":
+            raise TypeError(
+                f"masked_fill: the mask must be boolean, got {mask.array.dtype}; compare something (mask != 0)"
+            )
         if isinstance(value, Variable):
             if value.array.ndim:
                 raise ValueError(
@@ -344,4 +340,5 @@ class Elementwise(Variable, result=False):
                 )
             same = value.array.dtype == self.array.dtype
             return choice.Where(mask, value if same else choice.Cast(value, dtype=self.array.dtype), self)
-        return choice.MaskedFill(self, mask, value=backend.number_for(value, self.array.dtype, "masked_fill"))
+        value = backend.number_for(value, self.array.dtype, "masked_fill")
+        return binary(functools.partial(choice.MaskedFill, value=value), self, mask)

@@ -67,8 +67,13 @@ class Named(Curves, result=False):
         return self.clamp(max=max)
 
     def lerp(self, end: Any, weight: Any) -> Tensor:
-        """x + weight · (end − x)."""
-        return self + weight * (end - self)
+        """x + weight · (end − x), exactly x for the weight 0 and exactly `end` for 1."""
+        end = operand(end, self)
+        apart = end - self
+        near = abs(weight) < 0.5
+        if isinstance(near, bool):
+            return self + weight * apart if near else end - apart * (1 - weight)
+        return choice.Where(near, self + weight * apart, end - apart * (1 - weight))
 
     def addcmul(self, tensor1: Any, tensor2: Any, value: float = 1) -> Tensor:
         """x + value · tensor1 ⊙ tensor2."""
@@ -112,13 +117,13 @@ class Named(Curves, result=False):
 
     def isclose(self, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
         """Whether |x − other| ≤ atol + rtol · |other|, infinite ones where they are equal."""
-        if not (rtol >= 0 and atol >= 0):
+        if rtol < 0 or atol < 0:
             raise ValueError(f"isclose: rtol and atol must be at least 0, got {rtol} and {atol}")
-        if self.array.dtype.kind != "f":  # differences of unsigned integers would wrap, booleans have none
-            return self.double().isclose(operand(other, self).double(), rtol, atol, equal_nan)  # type: ignore[attr-defined]
-        near = (self - other).abs() <= atol + rtol * _positive(other)
-        near = (near & self.isfinite()) | (self == other)
-        return near | (self.isnan() & (self - self + other).isnan()) if equal_nan else near
+        pair: Any = self, operand(other, self)
+        x, y = (t if t.dtype.kind == "f" else t.double() for t in pair)
+        apart = (x - y).abs()
+        near = ((apart <= atol + rtol * y.abs()) & apart.isfinite()) | (x == y)
+        return near | (x.isnan() & y.isnan()) if equal_nan else near
 
     def allclose(self, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
         """Whether `isclose` holds for every element."""
@@ -163,7 +168,3 @@ class Named(Curves, result=False):
 
     def __round__(self, ndigits: int | None = None) -> Tensor:
         return self.round(decimals=ndigits or 0)
-
-
-def _positive(x: Any) -> Any:
-    return x.abs() if isinstance(x, Variable) else abs(x)  # type: ignore[attr-defined]

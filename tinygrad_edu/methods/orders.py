@@ -10,9 +10,9 @@ from tinygrad_edu.methods.common import (
     along,
     axis_of,
     numpy_names,
+    of_floats,
     operand,
     some_elements,
-    whole,
     with_axis,
 )
 from tinygrad_edu.ops import arithmetic, choice, curve, order, reduction, running, shape
@@ -49,7 +49,7 @@ class Orders(Variable, result=False):
         """(values, indices) of the `k` largest (or smallest) along `dim`, always in order."""
         x = with_axis(self)
         axis = axis_of(x, dim, "topk")
-        n, k = x.array.shape[axis], whole(k, "topk: k")
+        n = x.array.shape[axis]
         if not 0 <= k <= n:
             raise ValueError(f"topk: k must lie in 0 to {n}, the length of dim {dim}; got {k}")
         return ValuesIndices(*(_shaped(each, self) for each in order.Topk(x, k=int(k), axis=axis, largest=largest)))
@@ -59,7 +59,7 @@ class Orders(Variable, result=False):
         """(values, indices) of the `k`-th smallest along `dim`, counted from 1; NaN counts as largest."""
         x = with_axis(self)
         axis = axis_of(x, dim, "kthvalue")
-        n, k = x.array.shape[axis], whole(k, "kthvalue: k")
+        n = x.array.shape[axis]
         if not 1 <= k <= n:
             raise ValueError(f"kthvalue: k must lie in 1 to {n}, the length of dim {dim}; got {k}")
         return _placed(order.Sort(x, axis=axis), axis, int(k) - 1, keepdim and self.array.ndim > 0)
@@ -73,8 +73,8 @@ class Orders(Variable, result=False):
         if dim is None:
             flat: Any = shape.Reshape(self, shape=(self.array.size,))
             middle = shape.Detach(flat.median(0).values)
-            equal = (flat == middle) | (flat.isnan() & middle.isnan())
-            return reduction.Amax(choice.Where(equal, flat, flat.detach().amin()), axes=(0,))
+            equal = flat[(flat == middle) | (flat.isnan() & middle.isnan())]
+            return reduction.Amax(equal, axes=(0,)) if not middle.isnan() else equal.mean()
         x = with_axis(self)
         axis = axis_of(x, dim, "median")
         some_elements(x, (axis,), "median")
@@ -94,7 +94,7 @@ class Orders(Variable, result=False):
             interpolation: between two elements "linear", "lower", "higher", "midpoint" or "nearest".
         """
         shares = operand(q if isinstance(q, Variable) else backend.new_array(q, self.array.dtype), self)
-        if shares.array.ndim > 1 or not ((shares.array >= 0) & (shares.array <= 1)).all().item():
+        if shares.array.ndim > 1 or ((shares.array < 0) | (shares.array > 1)).any().item():
             raise ValueError(f"quantile: q holds numbers from 0 to 1 in at most one axis, got {q}")
         x: Any = shape.Reshape(self, shape=(self.array.size,)) if dim is None else with_axis(self)
         axis = axis_of(x, 0 if dim is None else dim, "quantile")
@@ -118,18 +118,18 @@ class Orders(Variable, result=False):
 
     @numpy_names
     def cumsum(self, dim: int, *, dtype: Any = None) -> Tensor:
-        """out_i = Σ x_j over j ≤ i along `dim`."""
-        return along(running.Cumsum, self if dtype is None else choice.Cast(self, dtype=dtype), dim, "cumsum")
+        """out_i = Σ x_j over j ≤ i along `dim`, in `dtype` if that is given; of integers and booleans else in int64."""
+        return _running(running.Cumsum, self, dim, dtype, "cumsum")
 
     @numpy_names
     def cumprod(self, dim: int, *, dtype: Any = None) -> Tensor:
-        """out_i = Π x_j over j ≤ i along `dim`."""
-        return along(running.Cumprod, self if dtype is None else choice.Cast(self, dtype=dtype), dim, "cumprod")
+        """out_i = Π x_j over j ≤ i along `dim`, in `dtype` if that is given; of integers and booleans else in int64."""
+        return _running(running.Cumprod, self, dim, dtype, "cumprod")
 
     @numpy_names
     def logcumsumexp(self, dim: int) -> Tensor:
         """out_i = ln Σ exp x_j over j ≤ i along `dim`, without overflow."""
-        x = with_axis(self)
+        x = with_axis(of_floats(self, "logcumsumexp"))
         axis = axis_of(x, dim, "logcumsumexp")
         return _shaped(running.scan(curve.LogAddExp, x, axis, float("-inf")), self)
 
@@ -150,10 +150,8 @@ class Orders(Variable, result=False):
     @numpy_names
     def diff(self, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
         """x_{i+1} − x_i along `dim`, `n` times over; `prepend` and `append` are put on the ends first."""
-        axis, n = axis_of(self, dim, "diff"), whole(n, "diff: n", 0)
+        axis = axis_of(self, dim, "diff")
         parts = [operand(part, self) for part in (prepend, self, append) if part is not None]
-        if any(part.array.ndim != self.array.ndim for part in parts):
-            raise ValueError(f"diff: prepend and append need {self.array.ndim} axes like the tensor")
         x = shape.Cat(*parts, axis=axis) if len(parts) > 1 else self
         for _ in range(n):
             length = x.array.shape[axis]
@@ -161,6 +159,12 @@ class Orders(Variable, result=False):
             before = shape.Narrow(x, axis=axis, start=0, stop=max(length - 1, 0))
             x = choice.NotEqual(behind, before) if x.array.dtype.kind == "b" else arithmetic.Sub(behind, before)
         return x  # type: ignore[return-value]
+
+
+def _running(op: Any, x: Any, dim: int, dtype: Any, what: str) -> Any:
+    if dtype is None:
+        return along(op, x, dim, what)
+    return along(op, x.to(dtype), dim, what).to(dtype)
 
 
 def _shaped(found: Any, x: Variable) -> Any:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinygrad_edu import backend
-from tinygrad_edu.methods.common import axis_of, index_of, mask_of, operand, same_dtype
+from tinygrad_edu.methods.common import axis_of, index_of, of_vectors, operand
 from tinygrad_edu.methods.keys import numbers_first
-from tinygrad_edu.ops import arithmetic, choice, shape
+from tinygrad_edu.ops import arithmetic, shape
 from tinygrad_edu.ops import index as pick
 from tinygrad_edu.tape import Variable
 
@@ -27,61 +27,63 @@ class Picks(Variable, result=False):
             return self[steps[0]][steps[1]]
         return pick.GetItem(self, index=index_of(key, self))
 
+    @of_vectors
     def gather(self, dim: int, index: Any, *, sparse_grad: bool = False) -> Tensor:
         """out[..., i, ...] = x[..., index[..., i, ...], ...] along `dim`; the other lengths are the index's."""
         axis, at = self._along(dim, index, "gather")
+        if not at.array.size:
+            return pick.GetItem(shape.Reshape(self, shape=(self.array.size,)), index=(at.array.astype(int),))
         if any(k > n for i, (k, n) in enumerate(zip(at.array.shape, self.array.shape)) if i != axis):
             raise ValueError(f"gather: index {at.array.shape} is longer than {self.array.shape} beside dim {dim}")
         return pick.Gather(self, at, axis=axis)
 
     def take_along_dim(self, indices: Any, dim: int | None = None) -> Tensor:
-        """x[..., indices[..., i, ...], ...] along `dim`, the other lengths broadcast; of the flattened x where None."""
+        """x[..., indices[..., i, ...], ...] along `dim`, the other lengths broadcast; of the flattened x where None.
+        Indices below 0 count from the end.
+        """
         x, at = operand(self, self), operand(indices, self)
         if dim is None:
-            return x.reshape(-1).gather(0, at.reshape(-1))
+            return x.reshape(-1).take_along_dim(at.reshape(-1), 0)
         axis = axis_of(self, dim, "take_along_dim")
+        at = _from_start(at, self.array.shape[axis], "take_along_dim")
         lengths = [k if n == 1 else n for n, k in zip(x.array.shape, at.array.shape)]
         wide = [-1 if i == axis else n for i, n in enumerate(lengths)]
         return x.expand(wide).gather(axis, at.expand(wide))
 
+    @of_vectors
     def scatter_add(self, dim: int, index: Any, src: Any) -> Tensor:
         """x with src[..., i, ...] added at [..., index[..., i, ...], ...] along `dim`."""
         axis, at = self._along(dim, index, "scatter_add")
-        source = operand(src, self)
-        same_dtype(self, src, "scatter_add: src")
+        source = same_dtype(operand(src, self), self, "scatter_add: src")
         if source.array.shape != at.array.shape:
             raise ValueError(f"scatter_add: src {source.array.shape} and index {at.array.shape} must have one shape")
         return arithmetic.Add(self, pick.ScatterAdd(source, at, axis=axis, shape=self.array.shape))
 
     def _along(self, dim: int, index: Any, what: str) -> tuple[int, Any]:
         axis, at = axis_of(self, dim, what), operand(index, self)
-        if at.array.ndim != self.array.ndim:
+        if at.array.ndim != self.array.ndim and at.array.size:
             raise ValueError(
                 f"{what}: index needs {self.array.ndim} axes like the input, it has shape {at.array.shape}"
             )
         backend.check_ids(at.array, self.array.shape[axis], what)
         return axis, at
 
+    @of_vectors
     def index_select(self, dim: int, index: Any) -> Tensor:
         """The elements `index`, a vector, along `dim`."""
         axis, at = axis_of(self, dim, "index_select"), operand(index, self).array
         backend.check_ids(at, self.array.shape[axis], "index_select")
-        if at.ndim > 1:
-            raise IndexError(
-                f"index_select: index must be a vector, got shape {at.shape}; x[..., index] takes any shape"
-            )
         return pick.GetItem(self, index=(*(slice(None),) * axis, at.reshape(-1).copy()))
 
     def masked_select(self, mask: Any) -> Tensor:
         """The elements where the boolean `mask` is true, as a vector; both broadcast."""
-        where = mask_of(mask, self, "masked_select")
+        where = operand(mask, self)
         full = np.broadcast_shapes(self.array.shape, where.array.shape)
         return self.expand(full)[where.expand(full)]  # type: ignore[attr-defined]
 
     def masked_scatter(self, mask: Any, source: Any) -> Tensor:
         """x, broadcast to the shape of `mask`, with the first elements of `source` where the boolean mask is true."""
-        where, values = mask_of(mask, self, "masked_scatter"), operand(source, self)
-        same_dtype(self, source, "masked_scatter: source")
+        where, values = operand(mask, self), operand(source, self)
         full = np.broadcast_shapes(self.array.shape, where.array.shape)
         x, where = self.expand(full), where.expand(full)  # type: ignore[attr-defined]
         count = where.array.sum().item()
@@ -89,6 +91,7 @@ class Picks(Variable, result=False):
             raise ValueError(f"masked_scatter: {count} places to fill, but source has {values.array.size} elements")
         return pick.SetItem(x, values.reshape(-1)[:count], index=(where.array.copy(),))
 
+    @of_vectors
     def scatter(self, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Tensor:
         """x with src[..., i, ...] (or the number `value`) at [..., index[..., i, ...], ...] along `dim`.
 
@@ -96,12 +99,7 @@ class Picks(Variable, result=False):
         values that carry a gradient.
         """
         axis, at = self._along(dim, index, "scatter")
-        given = operand(src if value is None else value, self)
-        same_dtype(self, src, "scatter: src")
-        if given.array.ndim:
-            given = given[tuple(slice(n) for n in at.array.shape)]
-        if given.array.dtype != self.array.dtype:
-            given = choice.Cast(given, dtype=self.array.dtype)
+        given = written(src, value, self, at.array.shape, "scatter")
         if reduce is not None:
             if reduce not in ("add", "multiply"):
                 raise ValueError(f"scatter: reduce is 'add' or 'multiply', not {reduce!r}; see scatter_reduce")
@@ -112,6 +110,7 @@ class Picks(Variable, result=False):
             raise ValueError("scatter: the index names an element twice, so which value it gets is not defined")
         return pick.SetItem(self, given, index=place)
 
+    @of_vectors
     def scatter_reduce(self, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Tensor:
         """x with all src[..., i, ...] that go to one [..., index[..., i, ...], ...] along `dim` put together there.
 
@@ -120,8 +119,7 @@ class Picks(Variable, result=False):
             include_self: whether the element of x at such a place is one of them.
         """
         axis, at = self._along(dim, index, "scatter_reduce")
-        given = operand(src, self)[tuple(slice(n) for n in at.array.shape)]
-        same_dtype(self, src, "scatter_reduce: src")
+        given = written(src, None, self, at.array.shape, "scatter_reduce")
         if reduce not in _NEUTRAL:
             raise ValueError(f"scatter_reduce: reduce is one of {', '.join(_NEUTRAL)}, not {reduce!r}")
         x: Any = self
@@ -139,49 +137,49 @@ class Picks(Variable, result=False):
         count = count + 1 if include_self else count.clip(1)
         return (arithmetic.Div if self.array.dtype.kind == "f" else arithmetic.FloorDivide)(total, count)
 
+    @of_vectors
     def index_copy(self, dim: int, index: Any, source: Any) -> Tensor:
         """x with source[..., i, ...] at [..., index[i], ...] along `dim`; `index` is a vector."""
         axis, at = axis_of(self, dim, "index_copy"), operand(index, self).array
         backend.check_ids(at, self.array.shape[axis], "index_copy")
-        same_dtype(self, source, "index_copy: source")
-        return pick.SetItem(self, operand(source, self), index=(*(slice(None),) * axis, at.copy()))
+        given = same_dtype(operand(source, self), self, "index_copy: source")
+        return pick.SetItem(self, given, index=(*(slice(None),) * axis, at.copy()))
 
     def index_put(self, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
         """x with `values` at x[indices], a tuple of index tensors; added to what is there if `accumulate`."""
-        place, given = index_of(tuple(indices), self), operand(values, self)
-        same_dtype(self, values, "index_put: values")
+        place, given = index_of(tuple(indices), self), same_dtype(operand(values, self), self, "index_put: values")
         if not accumulate:
             return pick.SetItem(self, given, index=place)
         given = given.expand(self.array[place].shape)
         return arithmetic.Add(self, pick.PutAdd(given, index=place, shape=self.array.shape))
 
+    @of_vectors
     def index_add(self, dim: int, index: Any, source: Any, *, alpha: float = 1) -> Tensor:
         """x with alpha · source[..., i, ...] added at [..., index[i], ...] along `dim`; `index` is a vector."""
         return arithmetic.Add(self, added_at(self, dim, index, source, alpha, "index_add"))
 
+    @of_vectors
     def index_fill(self, dim: int, index: Any, value: float) -> Tensor:
-        """x with the number `value` at every [..., index[i], ...] along `dim`; `index` is a vector."""
-        axis, at = axis_of(self, dim, "index_fill"), operand(index, self).array
-        backend.check_ids(at, self.array.shape[axis], "index_fill")
-        return pick.SetItem(self, value, index=(*(slice(None),) * axis, at.copy()))
+        """x with the number `value` at every [..., index[i], ...] along `dim`; `index` is a vector, below 0 from the
+        end."""
+        return self.masked_fill(at_index(self, dim, index, "index_fill"), value)  # type: ignore[attr-defined]
 
     def take(self, index: Any) -> Tensor:
-        """The elements `index` of the flattened tensor, in the shape of the index."""
-        at = operand(index, self).array
-        backend.check_ids(at, self.array.size, "take")
+        """The elements `index` of the flattened tensor, in the shape of the index; below 0 they count from the end."""
+        at = _from_start(operand(index, self), self.array.size, "take").array
         return pick.GetItem(shape.Reshape(self, shape=(self.array.size,)), index=(at.copy(),))
 
     def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-        """The elements [i, i + offset] of two axes as a last axis instead of the two. Read only, in the same memory."""
+        """The elements [i, i + offset] of two axes as a last axis instead of the two, in the same memory."""
         first, second = axis_of(self, dim1, "diagonal"), axis_of(self, dim2, "diagonal")
         if first == second:
             raise ValueError(f"diagonal: dim1 {dim1} and dim2 {dim2} are one axis; name two")
         return pick.Diagonal(self, offset=offset, first=first, second=second)
 
     def diag(self, diagonal: int = 0) -> Tensor:
-        """The diagonal of a matrix, or the matrix [n, n] with a vector on its diagonal and 0 elsewhere."""
+        """A copy of the diagonal of a matrix, or the matrix [n, n] with a vector on its diagonal and 0 elsewhere."""
         if self.array.ndim == 2:
-            return self.diagonal(diagonal)
+            return shape.Clone(self.diagonal(diagonal))
         if self.array.ndim != 1:
             raise ValueError(f"diag: needs a vector or a matrix, got shape {self.array.shape}; use .diagonal")
         size = self.array.size + abs(diagonal)
@@ -201,9 +199,45 @@ class Picks(Variable, result=False):
 
     def trace(self) -> Tensor:
         """The sum of a matrix's diagonal."""
-        if self.array.ndim != 2:
-            raise ValueError(f"trace: needs a matrix, got shape {self.array.shape}; use .diagonal(...).sum(-1)")
         return self.diagonal().sum()
+
+
+def at_index(x: Any, dim: int, index: Any, what: str) -> Any:
+    """Where the numbers `index` stand along axis `dim`, a mask that broadcasts to the shape of `x`."""
+    axis, at = axis_of(x, dim, what), operand(index, x).array
+    n = x.array.shape[axis]
+    backend.check_ids(at, n, what, from_end=True)
+    mask = backend.module_of(at).zeros(n, dtype=bool)
+    mask[at] = True
+    return mask.reshape((n,) + (1,) * (x.array.ndim - axis - 1))
+
+
+def _from_start(index: Any, length: int, what: str) -> Any:
+    """Indices counted from the start, also those that are below 0."""
+    backend.check_ids(index, length, what, from_end=True)
+    return index % length if length and (index.array < 0).any().item() else index
+
+
+def same_dtype(source: Any, x: Any, what: str) -> Any:
+    """`source`, whose dtype must be that of `x`: nothing that is put there is rounded unseen."""
+    if source.array.dtype != x.array.dtype:
+        raise TypeError(
+            f"{what} is {source.array.dtype}, which a tensor of {x.array.dtype} cannot hold unseen; use .to(x.dtype)"
+        )
+    return source
+
+
+def written(src: Any, value: Any, x: Any, lengths: tuple[int, ...], what: str) -> Any:
+    """What is put at an index of these lengths: the part of `src` that it takes, or the number `value`."""
+    if value is None and isinstance(src, int | float):
+        src, value = None, src
+    if value is not None:
+        value = value.array.item() if isinstance(value, Variable) else value
+        return operand(backend.new_array(backend.number_for(value, x.array.dtype, what), x.array.dtype), x)
+    given = same_dtype(operand(src, x), x, f"{what}: src")
+    if given.array.ndim:
+        given = given[tuple(slice(n) for n in lengths)]
+    return given
 
 
 def grid_of(index: Any, axis: int) -> tuple[Any, ...]:
@@ -216,9 +250,9 @@ def grid_of(index: Any, axis: int) -> tuple[Any, ...]:
 
 def added_at(x: Any, dim: int, index: Any, source: Any, alpha: float, what: str) -> Any:
     """alpha · source at the places `index` of axis `dim`, 0 elsewhere, in the shape of `x`."""
-    axis, at, values = axis_of(x, dim, what), operand(index, x).array, operand(source, x)
+    axis, at = axis_of(x, dim, what), operand(index, x).array
+    values = same_dtype(operand(source, x), x, f"{what}: source")
     backend.check_ids(at, x.array.shape[axis], what)
-    same_dtype(x, source, f"{what}: source")
     expected = (*x.array.shape[:axis], at.size, *x.array.shape[axis + 1 :])
     if values.array.shape != expected:
         raise ValueError(f"{what}: source needs the shape {expected}, it has {values.array.shape}")
@@ -230,8 +264,8 @@ _NEUTRAL: dict[str, Any] = {  # what changes nothing, for an array of x's dtype
     "sum": lambda x: 0,
     "mean": lambda x: 0,
     "prod": lambda x: 1,
-    "amax": lambda x: float("-inf") if x.dtype.kind == "f" else np.iinfo(x.dtype).min,
-    "amin": lambda x: float("inf") if x.dtype.kind == "f" else np.iinfo(x.dtype).max,
+    "amax": lambda x: float("-inf") if x.dtype.kind == "f" else x.dtype.kind != "b" and np.iinfo(x.dtype).min,
+    "amin": lambda x: float("inf") if x.dtype.kind == "f" else x.dtype.kind == "b" or np.iinfo(x.dtype).max,
 }
 
 

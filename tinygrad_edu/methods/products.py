@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tinygrad_edu import backend
-from tinygrad_edu.methods.common import axis_of, binary, integers, operand
-from tinygrad_edu.ops import arithmetic, index, matrix, shape
+from tinygrad_edu.methods.common import axis_of, binary, check_broadcast, integers, operand
+from tinygrad_edu.ops import arithmetic, choice, index, matrix, reduction, shape
 from tinygrad_edu.tape import Variable
 
 if TYPE_CHECKING:
@@ -78,21 +78,41 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     xs = _tensors(list(operands), "einsum")
     terms, result = _spelled(equation.replace(" ", ""), [x.array.ndim for x in xs])
     lengths: dict[str, int] = {}
-    for i, (term, x) in enumerate(zip(terms, xs)):
+    for term, x in zip(terms, xs):
         for letter, n in zip(term, x.array.shape):
             if lengths.get(letter, 1) not in (1, n) and n != 1:
                 raise ValueError(f"einsum: {equation!r}: letter {letter!r} is {lengths[letter]} long and also {n}")
-            lengths[letter] = max(lengths.get(letter, 1), n) if n else 0
-        while len(set(term)) < len(term):  # a letter twice in one term: that diagonal
-            letter = next(c for c in term if term.count(c) > 1)
-            first, second, *_ = (p for p, c in enumerate(term) if c == letter)
-            xs[i], term = _diagonal(xs[i], first, second), term[:second] + term[second + 1 :]
-        terms[i] = term
-    if twice := [c for c in result if result.count(c) > 1]:
-        raise ValueError(f"einsum: {equation!r}: the result has {twice[0]!r} twice; see diag_embed")
+            lengths[letter] = lengths[letter] if n == 1 and letter in lengths else n
     if unknown := [c for c in result if c not in lengths]:
         raise ValueError(f"einsum: {equation!r}: the result has {unknown[0]!r}, which no input has")
+    for i, term in enumerate(terms):
+        xs[i], terms[i] = _own_letters(xs[i], term, lengths)
+    for i, term in enumerate(terms):
+        others = result + "".join(terms[:i] + terms[i + 1 :])
+        alone = tuple(p for p, c in enumerate(term) if c not in others)
+        if alone:
+            xs[i], terms[i] = reduction.Sum(xs[i], axes=alone), "".join(c for c in term if c in others)
+    if len(xs) == 1:
+        return shape.Permute(xs[0], axes=tuple(map(terms[0].index, result)))
     return matrix.Einsum(*xs, equation=",".join(terms) + "->" + result)
+
+
+def _own_letters(x: Any, term: str, lengths: dict[str, int]) -> tuple[Any, str]:
+    """One input of einsum with each letter once, and only with axes of the full length: an axis of 1 is left out."""
+    while len(set(term)) < len(term):  # a letter twice in one term: that diagonal
+        letter = next(c for c in term if term.count(c) > 1)
+        first, second = (p for p, c in enumerate(term) if c == letter and term[:p].count(c) < 2)
+        if x.array.shape[first] != x.array.shape[second]:
+            raise ValueError(
+                f"einsum: letter {letter!r} of {term!r} is {x.array.shape[first]} and {x.array.shape[second]} long; a "
+                f"diagonal needs equal lengths"
+            )
+        x, term = _diagonal(x, first, second), term[:second] + term[second + 1 :]
+    wide = [c for c, n in zip(term, x.array.shape) if n == 1 != lengths[c]]  # the axis of another input is enough
+    if wide:
+        x = shape.Reshape(x, shape=tuple(n for c, n in zip(term, x.array.shape) if c not in wide))
+        term = "".join(c for c in term if c not in wide)
+    return x, term
 
 
 def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
@@ -105,11 +125,14 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
     x, y = _tensors([a, b], "tensordot")
     n, m = x.array.ndim, y.array.ndim
     if hasattr(dims, "__index__"):
-        if not 0 <= dims.__index__() <= min(n, m):
-            raise ValueError(f"tensordot: dims must lie in 0 to {min(n, m)}, the fewer axes of both; got {dims}")
         over, under = list(range(n - int(dims), n)), list(range(int(dims)))
     else:
         over, under = ([axis_of(t, d, "tensordot") for d in integers((ds,))] for t, ds in zip((x, y), dims))
+    for i, j in zip(over, under) if len(over) == len(under) else ():  # an axis of 1 goes with any length
+        if x.array.shape[i] == 1 != y.array.shape[j]:
+            y = reduction.Sum(y, axes=(j,), keepdim=True)
+        elif y.array.shape[j] == 1 != x.array.shape[i]:
+            x = reduction.Sum(x, axes=(i,), keepdim=True)
     if [x.array.shape[i] for i in over] != [y.array.shape[i] for i in under]:
         raise ValueError(f"tensordot: {x.array.shape} and {y.array.shape} do not fit along the axes {over} and {under}")
     kept, others = [i for i in range(n) if i not in over], [i for i in range(m) if i not in under]
@@ -165,18 +188,16 @@ class Products(Variable, result=False):
         return outer(self, vec2)
 
     def addmm(self, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
-        """beta · x + alpha · mat1·mat2."""
-        product = _product(mat1, mat2, (2, 2), "addmm")
-        return _scaled(self, beta) + _scaled(product, alpha)
+        """beta · x + alpha · mat1·mat2; what is multiplied with 0 is not looked at, be it NaN."""
+        return _sum(self, beta, _product(mat1, mat2, (2, 2), "addmm"), alpha, "addmm")
 
     def baddbmm(self, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
-        """beta · x + alpha · batch1·batch2, batches of matrices."""
-        product = _product(batch1, batch2, (3, 3), "baddbmm")
-        return _scaled(self, beta) + _scaled(product, alpha)
+        """beta · x + alpha · batch1·batch2, batches of matrices; what is multiplied with 0 is not looked at."""
+        return _sum(self, beta, _product(batch1, batch2, (3, 3), "baddbmm"), alpha, "baddbmm")
 
     def addmv(self, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
-        """beta · x + alpha · mat·vec."""
-        return _scaled(self, beta) + _scaled(_product(mat, vec, (2, 1), "addmv"), alpha)
+        """beta · x + alpha · mat·vec; what is multiplied with 0 is not looked at."""
+        return _sum(self, beta, _product(mat, vec, (2, 1), "addmv"), alpha, "addmv")
 
     def vdot(self, other: Any) -> Tensor:
         """`dot`: there are no complex numbers."""
@@ -201,17 +222,29 @@ class Products(Variable, result=False):
     def cross(self, other: Any, dim: int | None = None) -> Tensor:
         """The vector at right angles to both, by axis `dim` of length 3: the first such axis where None."""
         x, y = _tensors([self, other], "cross")
+        if x.array.ndim != y.array.ndim:
+            raise ValueError(f"cross: both need equally many axes, got shapes {x.array.shape} and {y.array.shape}")
         if dim is None:
             dim = next((i for i, n in enumerate(x.array.shape) if n == 3), -1)
-        axis = axis_of(x, dim, "cross")
-        if x.array.shape[axis] != 3:
-            raise ValueError(f"cross: axis {dim} of {x.array.shape} must have length 3")
-        dim = axis - x.array.ndim
+        dim = axis_of(x, dim, "cross") - x.array.ndim
+        if x.array.shape[dim] != 3 or y.array.shape[dim] != 3:
+            raise ValueError(f"cross: axis {dim} of {x.array.shape} and {y.array.shape} must have length 3")
         turn = [t.roll(k, dim) for k in (-1, -2) for t in (x, y)]
         return turn[0] * turn[3] - turn[2] * turn[1]
 
 
-def _scaled(x: Any, factor: float) -> Any:
+def _sum(x: Any, beta: float, product: Any, alpha: float, what: str) -> Any:
+    """beta · x + alpha · product, x broadcast to the shape of the product."""
+    check_broadcast(x.array.shape, product.array.shape, what)
+    return _scaled(x, beta, what) + _scaled(product, alpha, what)
+
+
+def _scaled(x: Any, factor: float, what: str) -> Any:
+    """factor · x; for the factor 0 that is 0 also where x is ∞ or NaN, as in BLAS."""
+    if type(factor) is float and not isinstance(x, float) and x.dtype.kind != "f":
+        raise TypeError(f"{what}: alpha and beta of tensors of {x.dtype} must be integers, got {factor}")
+    if factor == 0:
+        return choice.MaskedFill(x, backend.module_of(x.array).ones((), dtype=bool), value=0)
     return x if factor == 1 else x * factor
 
 

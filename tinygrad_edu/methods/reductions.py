@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tinygrad_edu import backend
 from tinygrad_edu.methods.common import (
     Dims,
     MinMax,
@@ -13,6 +14,8 @@ from tinygrad_edu.methods.common import (
     axis_of,
     count_of,
     numpy_names,
+    of_floats,
+    reduced,
     some_elements,
     with_axis,
 )
@@ -24,19 +27,20 @@ if TYPE_CHECKING:
 
 
 class Reductions(Variable, result=False):
-    """Methods of Tensor over axes. `dim` is an axis, several, or None for all; `keepdim` leaves a 1 where they were."""
+    """Methods of Tensor over axes. `dim` is an axis, several, or None or () for all (of `any` and `all`, () is none);
+    `keepdim` leaves a 1 where they were."""
 
     __slots__ = ()
 
     @numpy_names
     def sum(self, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
-        """Σ x, computed in `dtype` if that is given."""
-        return reduction.Sum(_as(self, dtype), axes=axes_of(self, dim, "sum"), keepdim=keepdim)
+        """Σ x, computed in `dtype` if that is given; of integers and booleans else in int64."""
+        return _as(reduction.Sum(_as(self, dtype), axes=reduced(self, dim, "sum"), keepdim=keepdim), dtype)
 
     @numpy_names
     def mean(self, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
         """Σ x / n, computed in `dtype` if that is given; NaN where n = 0."""
-        return reduction.Mean(_as(self, dtype), axes=axes_of(self, dim, "mean"), keepdim=keepdim)
+        return reduction.Mean(_as(self, dtype), axes=reduced(self, dim, "mean"), keepdim=keepdim)
 
     @numpy_names
     def var(
@@ -49,7 +53,7 @@ class Reductions(Variable, result=False):
         """
         if isinstance(dim, bool):
             dim, unbiased = None, dim
-        axes = axes_of(self, dim, "var")
+        axes = reduced(self, dim, "var")
         given = correction if correction is not None else 1 if unbiased is None else int(unbiased)
         spare = count_of(self, axes) - given
         centred = arithmetic.Sub(self, reduction.Mean(self, axes=axes, keepdim=True))
@@ -67,29 +71,29 @@ class Reductions(Variable, result=False):
 
     @numpy_names
     def nansum(self, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-        """Σ x over what is a number."""
-        x = _as(self, dtype)
-        return reduction.Sum(_numbers(x), axes=axes_of(self, dim, "nansum"), keepdim=keepdim)
+        """Σ x over what is a number; in `dtype` as by `sum`."""
+        return _numbers(self).sum(reduced(self, dim, "nansum"), keepdim, dtype)
 
     @numpy_names
     def nanmean(self, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
         """Σ x / n over what is a number; NaN where nothing is."""
-        x, axes = _as(self, dtype), axes_of(self, dim, "nanmean")
+        x, axes = _as(self, dtype), reduced(self, dim, "nanmean")
         count = reduction.Sum(choice.Cast(choice.Equal(x, x), dtype=x.dtype), axes=axes, keepdim=keepdim)
         return reduction.Sum(_numbers(x), axes=axes, keepdim=keepdim) / count
 
     @numpy_names
     def prod(self, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
-        """Π x, computed in `dtype` if that is given."""
-        return reduction.Prod(_as(self, dtype), axes=axes_of(self, dim, "prod"), keepdim=keepdim)
+        """Π x, computed in `dtype` if that is given; of integers and booleans else in int64."""
+        return _as(reduction.Prod(_as(self, dtype), axes=reduced(self, dim, "prod"), keepdim=keepdim), dtype)
 
     @numpy_names
     def norm(self, p: Any = "fro", dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
         """(Σ |x|^p)^(1/p), "fro" is 2; for p = inf the largest |x|, for −inf the smallest, for 0 how many are not 0.
+        For a p below 0 it is 0 where an x is.
 
         The gradient at 0 is 0; that of `(x * x).sum().sqrt()`, spelled out, is NaN there (0 · ∞).
         """
-        x, axes = _as(self, dtype), axes_of(self, dim, "norm")
+        x, axes = _as(self, dtype), reduced(self, dim, "norm")
         if p in (2, "fro", None):
             return reduction.Norm(x, axes=axes, keepdim=keepdim)
         size = arithmetic.Abs(x)
@@ -97,26 +101,29 @@ class Reductions(Variable, result=False):
             some_elements(self, axes, "norm")
             return (reduction.Amax if p > 0 else reduction.Amin)(size, axes=axes, keepdim=keepdim)
         if p == 0:
-            return reduction.Sum(choice.Cast(size != 0, dtype=size.dtype), axes=axes, keepdim=keepdim)
+            return reduction.CountNonzero(x, axes=axes, keepdim=keepdim)
         if p == 1:
             return reduction.Sum(size, axes=axes, keepdim=keepdim)
-        if not isinstance(p, int | float) or p < 0:
-            raise ValueError(f"norm: p must be a number of at least 0, inf, -inf or 'fro', got {p!r}")
-        total = reduction.Sum(arithmetic.PowNumber(size, exponent=p), axes=axes, keepdim=keepdim)
-        zero = total == 0
+        if not isinstance(p, int | float) or p != p:
+            raise ValueError(f"norm: p must be a number, inf, -inf or 'fro', got {p!r}")
+        # Where x is 0 no power of it has a slope that is a number, and where all are 0 neither has the root.
+        none = choice.Equal(size, 0)
+        powers = arithmetic.PowNumber(choice.Where(none, 1.0, size), exponent=p)
+        total = reduction.Sum(choice.Where(none, 0.0 if p > 0 else float("inf"), powers), axes=axes, keepdim=keepdim)
+        zero = (total == 0) | (total == float("inf")) if p < 0 else total == 0
         return choice.Where(zero, 0.0, arithmetic.PowNumber(choice.Where(zero, 1.0, total), exponent=1 / p))
 
     @numpy_names
     def amax(self, dim: Dims = None, keepdim: bool = False) -> Tensor:
         """The largest; equal ones share the gradient evenly."""
-        axes = axes_of(self, dim, "amax")
+        axes = reduced(self, dim, "amax")
         some_elements(self, axes, "amax")
         return reduction.Amax(self, axes=axes, keepdim=keepdim)
 
     @numpy_names
     def amin(self, dim: Dims = None, keepdim: bool = False) -> Tensor:
         """The smallest; equal ones share the gradient evenly."""
-        axes = axes_of(self, dim, "amin")
+        axes = reduced(self, dim, "amin")
         some_elements(self, axes, "amin")
         return reduction.Amin(self, axes=axes, keepdim=keepdim)
 
@@ -173,29 +180,30 @@ class Reductions(Variable, result=False):
     @numpy_names
     def logsumexp(self, dim: Dims, keepdim: bool = False) -> Tensor:
         """ln Σ exp x, without overflow."""
-        return activation.LogSumExp(self, axes=axes_of(self, dim, "logsumexp"), keepdim=keepdim)
+        x = self if self.array.dtype.kind == "f" else choice.Cast(self, dtype=backend.default_dtype())
+        return activation.LogSumExp(x, axes=reduced(self, dim, "logsumexp"), keepdim=keepdim)
 
     @numpy_names
     def softmax(self, dim: int, dtype: Any = None) -> Tensor:
         """exp x / Σ exp x along `dim`; see nn.functional.softmax."""
-        return along(activation.Softmax, _as(self, dtype), dim, "softmax")
+        return along(activation.Softmax, of_floats(_as(self, dtype), "softmax: input"), dim, "softmax")
 
     @numpy_names
     def log_softmax(self, dim: int, dtype: Any = None) -> Tensor:
         """x − ln Σ exp x along `dim`; see nn.functional.log_softmax."""
-        return along(activation.LogSoftmax, _as(self, dtype), dim, "log_softmax")
+        return along(activation.LogSoftmax, of_floats(_as(self, dtype), "log_softmax: input"), dim, "log_softmax")
 
     @numpy_names
     def any(self, dim: Dims = None, keepdim: bool = False) -> Tensor:
-        """Whether any is not 0."""
+        """Whether any is not 0; of uint8 as a uint8."""
         found = choice.NotEqual(self, 0) if self.array.dtype.kind != "b" else self
-        return reduction.Any(found, axes=axes_of(self, dim, "any"), keepdim=keepdim)
+        return _truth(reduction.Any(found, axes=axes_of(self, dim, "any"), keepdim=keepdim), self)
 
     @numpy_names
     def all(self, dim: Dims = None, keepdim: bool = False) -> Tensor:
-        """Whether none is 0."""
+        """Whether none is 0; of uint8 as a uint8."""
         found = choice.NotEqual(self, 0) if self.array.dtype.kind != "b" else self
-        return reduction.All(found, axes=axes_of(self, dim, "all"), keepdim=keepdim)
+        return _truth(reduction.All(found, axes=axes_of(self, dim, "all"), keepdim=keepdim), self)
 
     def aminmax(self, *, dim: int | None = None, keepdim: bool = False) -> Any:
         """(min, max) of all or along axis `dim`."""
@@ -210,6 +218,11 @@ class Reductions(Variable, result=False):
 def _numbers(x: Any) -> Any:
     """`x` with 0 for what is no number."""
     return choice.Where(choice.Equal(x, x), x, 0.0) if x.dtype.kind == "f" else x
+
+
+def _truth(found: Any, x: Any) -> Any:
+    """A boolean result, as uint8 where `x` is: PyTorch's, from the time before there were booleans."""
+    return choice.Cast(found, dtype=x.dtype) if x.dtype == backend.uint8 else found
 
 
 def _as(x: Any, dtype: Any) -> Any:

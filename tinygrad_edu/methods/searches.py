@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinygrad_edu import backend, random
-from tinygrad_edu.methods.common import axis_of, operand, whole
+from tinygrad_edu.methods.common import axis_of, operand, with_axis
 from tinygrad_edu.ops import search
 from tinygrad_edu.tape import Variable
 
@@ -22,12 +22,14 @@ class Searches(Variable, result=False):
 
     def nonzero(self, *, as_tuple: bool = False) -> Any:
         """The indices of the elements that are not 0: [how many, axes], or a vector for each axis if `as_tuple`."""
-        found = search.Nonzero(self)
-        return found.unbind(1) if as_tuple else found
+        found = search.Nonzero(with_axis(self))
+        if as_tuple:
+            return found.unbind(1)
+        return found if self.array.ndim else found[:, :0]
 
     def argwhere(self) -> Tensor:
         """The indices of the elements that are not 0: [how many, axes]."""
-        return search.Nonzero(self)
+        return self.nonzero()
 
     def unique(
         self, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
@@ -49,7 +51,6 @@ class Searches(Variable, result=False):
         self, num_samples: int, replacement: bool = False, *, generator: random.Generator | None = None
     ) -> Tensor:
         """Indices drawn with probabilities in proportion to these weights; see `tinygrad_edu.multinomial`."""
-        num_samples = whole(num_samples, "multinomial: num_samples", 1)
         rows = np.atleast_2d(backend.to_device(self.array, "cpu"))
         if self.array.ndim not in (1, 2) or not rows.size:
             raise ValueError(f"multinomial: input must be [V] or [N, V], V at least 1, got shape {self.array.shape}")

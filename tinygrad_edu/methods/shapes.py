@@ -16,7 +16,6 @@ from tinygrad_edu.methods.common import (
     full_shape,
     integers,
     numpy_names,
-    whole,
 )
 from tinygrad_edu.ops import choice, shape
 from tinygrad_edu.ops import index as pick
@@ -80,6 +79,8 @@ class Shapes(Variable, result=False):
 
     def transpose(self, dim0: int, dim1: int) -> Tensor:
         """Two axes exchanged."""
+        if not self.array.ndim and {dim0, dim1} <= {0, -1}:
+            return shape.Alias(self)
         return shape.Transpose(self, dim0=axis_of(self, dim0, "transpose"), dim1=axis_of(self, dim1, "transpose"))
 
     swapdims = transpose
@@ -97,6 +98,8 @@ class Shapes(Variable, result=False):
 
     def movedim(self, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
         """One axis, or several, moved to other places, the others in order."""
+        if not self.array.ndim and {*integers((source,)), *integers((destination,))} <= {0, -1}:
+            return shape.Alias(self)
         starts = [axis_of(self, d, "movedim") for d in integers((source,))]
         ends = [axis_of(self, d, "movedim") for d in integers((destination,))]
         if len(starts) != len(ends) or len({*starts}) != len(starts) or len({*ends}) != len(ends):
@@ -140,17 +143,15 @@ class Shapes(Variable, result=False):
         return self.expand(other.array.shape)
 
     def repeat(self, *given: Any, repeats: Any = None) -> Tensor:
-        """The whole, `repeats` times along each axis, new axes in front."""
+        """A copy: the whole, `repeats` times along each axis, new axes in front."""
         times, lengths = integers(given, repeats), self.array.shape
         lead = len(times) - len(lengths)
         if lead < 0:
             raise ValueError(f"repeat: {len(lengths)} axes need as many numbers at least, got {times}")
-        if any(n < 0 for n in times):
-            raise ValueError(f"repeat: nothing is there a negative number of times, got {times}")
         full = (1,) * lead + lengths
         apart = shape.Reshape(self, shape=tuple(k for n in full for k in (1, n)))
         spread = shape.Expand(apart, shape=tuple(k for r, n in zip(times, full) for k in (r, n)))
-        return shape.Reshape(spread, shape=tuple(r * n for r, n in zip(times, full)))
+        return shape.Reshape(shape.Clone(spread), shape=tuple(r * n for r, n in zip(times, full)))
 
     @numpy_names
     def repeat_interleave(self, repeats: Any, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
@@ -158,19 +159,8 @@ class Shapes(Variable, result=False):
         x: Any = self if dim is not None else self.reshape(-1)
         axis = axis_of(x, dim if dim is not None else 0, "repeat_interleave")
         xp = backend.module_of(self.array)
-        times: Any = repeats
-        if isinstance(repeats, Variable | list | tuple) or backend.is_array(repeats):
-            times = repeats.array if isinstance(repeats, Variable) else backend.new_array(repeats)
-            if times.dtype.kind not in "iu" or times.ndim > 1 or (times < 0).any().item():
-                raise ValueError(
-                    f"repeat_interleave: repeats holds integers of at least 0 in one axis, got {times.dtype} of shape "
-                    f"{times.shape}"
-                )
-        else:
-            times = whole(repeats, "repeat_interleave: repeats", 0)
+        times = repeats.array if isinstance(repeats, Variable) else repeats
         at = xp.repeat(xp.arange(x.array.shape[axis]), times)
-        if output_size is not None and at.size != output_size:
-            raise ValueError(f"repeat_interleave: output_size is {output_size}, but {at.size} elements came out")
         return pick.GetItem(x, index=(*(slice(None),) * axis, at))
 
     def ravel(self) -> Tensor:
@@ -232,15 +222,17 @@ class Shapes(Variable, result=False):
         return shape.Narrow(self, axis=axis, start=begin, stop=begin + length)
 
     def unfold(self, dimension: int, size: int, step: int = 1) -> Tensor:
-        """Windows of `size` elements along `dimension`, one every `step`: their elements are a new last axis."""
+        """Windows of `size` elements along `dimension`, one every `step`: their elements are a new last axis.
+
+        They show the same memory (a copy on a GPU); where they overlap they cannot be written to.
+        """
+        if not self.array.ndim:
+            return shape.Reshape(self, shape=(1,)).unfold(dimension, size, step)[0]
         axis = axis_of(self, dimension, "unfold")
         n = self.array.shape[axis]
         if not 0 < size <= n or step < 1:
             raise ValueError(f"unfold: a window of {size} every {step} elements does not fit into the {n} of the axis")
-        xp = backend.module_of(self.array)
-        at = xp.arange(0, n - size + 1, step)[:, None] + xp.arange(size)
-        windows = pick.GetItem(self, index=(*(slice(None),) * axis, at))
-        return shape.Permute(windows, axes=(*range(axis + 1), *range(axis + 2, self.array.ndim + 1), axis + 1))
+        return pick.Windows(self, axis=axis, size=size, step=step)
 
     def select(self, dim: int, index: int) -> Tensor:
         """Element `index` along `dim`, without that axis."""
@@ -263,7 +255,7 @@ class Shapes(Variable, result=False):
     def roll(self, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
         """Moved on by `shifts` along `dims`, what leaves at the end comes in at the start; flattened without `dims`."""
         if dims is None:
-            flat = shape.Roll(self.reshape(-1), shifts=(whole(shifts, "roll: shifts, without dims,"),), axes=(0,))
+            flat = shape.Roll(self.reshape(-1), shifts=integers((shifts,)), axes=(0,))
             return shape.Reshape(flat, shape=self.array.shape)
         steps, axes = integers((shifts,)), tuple(axis_of(self, d, "roll") for d in integers((dims,)))
         if len(steps) != len(axes) or not steps:

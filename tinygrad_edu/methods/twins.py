@@ -75,6 +75,11 @@ class Twins:
     erf_ = _twin(Named.erf)
     erfc_ = _twin(Named.erfc)
 
+    clamp_ = _twin(Named.clamp)
+    clamp_min_ = _twin(Named.clamp_min)
+    clamp_max_ = _twin(Named.clamp_max)
+    clip_ = _twin(Named.clip)
+    lerp_ = _twin(Named.lerp)
     sign_ = _twin(Named.sign)
     sgn_ = _twin(Named.sgn)
     frac_ = _twin(Named.frac)

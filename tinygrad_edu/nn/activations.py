@@ -8,14 +8,13 @@ from tinygrad_edu.creation import full
 from tinygrad_edu.nn import functional as F
 from tinygrad_edu.nn.module import Module
 from tinygrad_edu.nn.parameter import Parameter
-from tinygrad_edu.options import integer
 from tinygrad_edu.tensor import Tensor
 
 
 class _Activation(Module):
     """A module without parameters, x of any shape to y of the same shape; its arguments are shown when printed.
 
-    `inplace` writes y into the memory of x, and y is x.
+    `inplace` is PyTorch's and has no effect: x keeps its values.
     """
 
     def extra_repr(self) -> str:
@@ -34,9 +33,9 @@ class ReLU(_Activation):
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, input: Any) -> Tensor:
+    def forward(self, x: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.relu(input, self.inplace)
+        return F.relu(x)
 
 
 class ReLU6(_Activation):
@@ -46,9 +45,9 @@ class ReLU6(_Activation):
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, input: Any) -> Tensor:
+    def forward(self, x: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.relu6(input, self.inplace)
+        return F.relu6(x)
 
 
 class LeakyReLU(_Activation):
@@ -58,9 +57,9 @@ class LeakyReLU(_Activation):
         super().__init__()
         self.negative_slope, self.inplace = negative_slope, inplace
 
-    def forward(self, input: Any) -> Tensor:
+    def forward(self, x: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.leaky_relu(input, self.negative_slope, self.inplace)
+        return F.leaky_relu(x, self.negative_slope)
 
 
 class ELU(_Activation):
@@ -70,9 +69,9 @@ class ELU(_Activation):
         super().__init__()
         self.alpha, self.inplace = alpha, inplace
 
-    def forward(self, input: Any) -> Tensor:
+    def forward(self, x: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.elu(input, self.alpha, self.inplace)
+        return F.elu(x, self.alpha)
 
 
 class CELU(_Activation):
@@ -82,9 +81,9 @@ class CELU(_Activation):
         super().__init__()
         self.alpha, self.inplace = alpha, inplace
 
-    def forward(self, input: Any) -> Tensor:
+    def forward(self, x: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.celu(input, self.alpha, self.inplace)
+        return F.celu(x, self.alpha)
 
 
 class SELU(_Activation):
@@ -94,9 +93,9 @@ class SELU(_Activation):
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, input: Any) -> Tensor:
+    def forward(self, x: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.selu(input, self.inplace)
+        return F.selu(x)
 
 
 class SiLU(_Activation):
@@ -106,9 +105,9 @@ class SiLU(_Activation):
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, input: Any) -> Tensor:
+    def forward(self, x: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.silu(input, self.inplace)
+        return F.silu(x)
 
 
 class Mish(_Activation):
@@ -118,9 +117,9 @@ class Mish(_Activation):
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, input: Any) -> Tensor:
+    def forward(self, x: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.mish(input, self.inplace)
+        return F.mish(x)
 
 
 class Hardswish(_Activation):
@@ -130,9 +129,9 @@ class Hardswish(_Activation):
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, input: Any) -> Tensor:
+    def forward(self, x: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.hardswish(input, self.inplace)
+        return F.hardswish(x)
 
 
 class Hardsigmoid(_Activation):
@@ -142,9 +141,9 @@ class Hardsigmoid(_Activation):
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, input: Any) -> Tensor:
+    def forward(self, x: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.hardsigmoid(input, self.inplace)
+        return F.hardsigmoid(x)
 
 
 class Hardtanh(_Activation):
@@ -152,53 +151,51 @@ class Hardtanh(_Activation):
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
-        if not min_val < max_val:
-            raise ValueError(f"Hardtanh: max_val must be above min_val, got {max_val} and {min_val}")
         self.min_val, self.max_val, self.inplace = min_val, max_val, inplace
 
-    def forward(self, input: Any) -> Tensor:
+    def forward(self, x: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
+        return F.hardtanh(x, self.min_val, self.max_val)
 
 
 class Sigmoid(_Activation):
     """y = 1 / (1 + exp(−x))."""
 
-    def forward(self, input: Any) -> Tensor:
+    def forward(self, x: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.sigmoid(input)
+        return F.sigmoid(x)
 
 
 class LogSigmoid(_Activation):
     """y = ln σ(x), σ the sigmoid, without overflow."""
 
-    def forward(self, input: Any) -> Tensor:
+    def forward(self, x: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.logsigmoid(input)
+        return F.logsigmoid(x)
 
 
 class Tanh(_Activation):
     """y = tanh x."""
 
-    def forward(self, input: Any) -> Tensor:
+    def forward(self, x: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.tanh(input)
+        return F.tanh(x)
 
 
 class Tanhshrink(_Activation):
     """y = x − tanh x."""
 
-    def forward(self, input: Any) -> Tensor:
+    def forward(self, x: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.tanhshrink(input)
+        return F.tanhshrink(x)
 
 
 class Softsign(_Activation):
     """y = x / (1 + |x|)."""
 
-    def forward(self, input: Any) -> Tensor:
+    def forward(self, x: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.softsign(input)
+        return F.softsign(x)
 
 
 class Softplus(_Activation):
@@ -208,9 +205,9 @@ class Softplus(_Activation):
         super().__init__()
         self.beta, self.threshold = beta, threshold
 
-    def forward(self, input: Any) -> Tensor:
+    def forward(self, x: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.softplus(input, self.beta, self.threshold)
+        return F.softplus(x, self.beta)
 
 
 class GLU(_Activation):
@@ -220,9 +217,9 @@ class GLU(_Activation):
         super().__init__()
         self.dim = dim
 
-    def forward(self, input: Any) -> Tensor:
+    def forward(self, x: Any) -> Tensor:
         """x [..., 2n] -> y [..., n] along `dim`."""
-        return F.glu(input, self.dim)
+        return F.glu(x, self.dim)
 
 
 class Softmax(_Activation):
@@ -232,9 +229,9 @@ class Softmax(_Activation):
         super().__init__()
         self.dim = dim
 
-    def forward(self, input: Any) -> Tensor:
+    def forward(self, x: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.softmax(input, self.dim)
+        return F.softmax(x, self.dim)
 
 
 class LogSoftmax(_Activation):
@@ -244,9 +241,9 @@ class LogSoftmax(_Activation):
         super().__init__()
         self.dim = dim
 
-    def forward(self, input: Any) -> Tensor:
+    def forward(self, x: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.log_softmax(input, self.dim)
+        return F.log_softmax(x, self.dim)
 
 
 class Softmin(_Activation):
@@ -256,9 +253,9 @@ class Softmin(_Activation):
         super().__init__()
         self.dim = dim
 
-    def forward(self, input: Any) -> Tensor:
+    def forward(self, x: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.softmin(input, self.dim)
+        return F.softmin(x, self.dim)
 
 
 class PReLU(Module):
@@ -274,12 +271,12 @@ class PReLU(Module):
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
-        self.num_parameters = integer(num_parameters, "PReLU: num_parameters", 0)
+        self.num_parameters = num_parameters
         self.weight = Parameter(full((num_parameters,), float(init), dtype=dtype, device=device))
 
-    def forward(self, input: Any) -> Tensor:
+    def forward(self, x: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.prelu(input, self.weight)
+        return F.prelu(x, self.weight)
 
     def extra_repr(self) -> str:
         """num_parameters=1"""

@@ -134,11 +134,11 @@ class Sequential(_Ordered):
         else:
             self.extend(modules)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, x: Any) -> Any:
         """The input through all modules in order."""
         for module in self:
-            input = module(input)
-        return input
+            x = module(x)
+        return x
 
     def _of(self, parts: list[Module]) -> Sequential:
         return Sequential(*parts)

@@ -86,21 +86,29 @@ class Neg(Op):
 
 
 class Pow(Op):
-    """{out} = {x}^{y}; at {x} = 0 the gradient of {y} counts as 0"""
+    """{out} = {x}^{y}; at {x} = 0 the gradient of a {y} from 0 on is 0"""
 
     promotes = True
 
     def forward(x, y):
         with quiet(x):
-            return x**y
+            return x**y if type(x) is float or x.dtype.kind == "f" else _integer_power(x, y)
 
     def dx(g, x, y):
         """d{x} = d{out} ⊙ {y} ⊙ {x}^({y} − 1)"""
         return g * (y * Pow(x, Where(y == 0, 1.0, y - 1.0)))
 
-    def dy(g, x, out):
+    def dy(g, x, y, out):
         """d{y} = d{out} ⊙ {out} ⊙ ln {x}"""
-        return g * (out * Log(Where(x == 0, 1.0, x)))
+        return g * (out * Log(Where((x == 0) & (y >= 0), 1.0, x)))
+
+
+def _integer_power(x, y):
+    """x^y of integers; below 0 cut to an integer, so that only 1 and −1 leave anything."""
+    if x.dtype.kind != "i" or not (y < 0).any():
+        return x**y
+    xp = module_of(x)
+    return xp.where(y < 0, xp.where(xp.abs(x) == 1, x ** (y & 1), 0), x ** xp.maximum(y, 0)).astype(x.dtype)
 
 
 class PowNumber(Op):
@@ -172,7 +180,7 @@ class Sign(Op):
     """{out} = −1, 0 or 1"""
 
     def forward(x):
-        return module_of(x).sign(x)
+        return x if x.dtype.kind == "b" else (x > 0).astype(x.dtype) - (x < 0)  # of NaN it is 0
 
     def dx(g):
         """d{x} = 0"""
@@ -189,11 +197,30 @@ class Maximum(Op):
 
     def dx(g, x, y):
         """d{x} = d{out} where {x} > {y}, half of it where equal"""
-        return Where(x == y, g * 0.5, Where(x > y, g, 0.0))
+        return Where(x == y, g * 0.5, Where(x < y, 0.0, g))
 
     def dy(g, x, y):
         """d{y} = d{out} where {y} > {x}, half of it where equal"""
-        return Where(x == y, g * 0.5, Where(y > x, g, 0.0))
+        return Where(x == y, g * 0.5, Where(y < x, 0.0, g))
+
+
+class Xlogy(Op):
+    """{out} = {x} ⊙ ln {y}; 0 where {x} is 0, unless {y} is NaN"""
+
+    promotes = True
+
+    def forward(x, y):
+        xp, x, y = module_of(x), floating(x), floating(y)
+        with quiet(x):
+            return xp.where((x == 0) & (y == y), 0, x * xp.log(y))
+
+    def dx(g, x, y):
+        """d{x} = d{out} ⊙ ln {y}, 0 where {x} = 0 and {y} ≤ 0"""
+        return g * Log(Where((x == 0) & (y <= 0), 1.0, y))
+
+    def dy(g, x, y):
+        """d{y} = d{out} ⊙ {x} / {y}"""
+        return g * (x / y)
 
 
 class Rsqrt(Op):
@@ -218,11 +245,11 @@ class Minimum(Op):
 
     def dx(g, x, y):
         """d{x} = d{out} where {x} < {y}, half of it where equal"""
-        return Where(x == y, g * 0.5, Where(x < y, g, 0.0))
+        return Where(x == y, g * 0.5, Where(x > y, 0.0, g))
 
     def dy(g, x, y):
         """d{y} = d{out} where {y} < {x}, half of it where equal"""
-        return Where(x == y, g * 0.5, Where(y < x, g, 0.0))
+        return Where(x == y, g * 0.5, Where(y > x, 0.0, g))
 
 
 class Clamp(Op):

@@ -8,6 +8,7 @@ class Where(Op):
     """{out} = {x} where {condition}, else {y}"""
 
     promotes = True
+    numbers = "fit"
     unpromoted = 1
 
     def forward(condition, x, y):
@@ -50,6 +51,7 @@ class Equal(Op):
     """{out} = whether {x} = {y}"""
 
     promotes = True
+    numbers = "exact"
 
     def forward(x, y):
         return x == y
@@ -59,6 +61,7 @@ class NotEqual(Op):
     """{out} = whether {x} ≠ {y}"""
 
     promotes = True
+    numbers = "exact"
 
     def forward(x, y):
         return x != y
@@ -68,6 +71,7 @@ class Less(Op):
     """{out} = whether {x} < {y}"""
 
     promotes = True
+    numbers = "exact"
 
     def forward(x, y):
         return x < y
@@ -77,6 +81,7 @@ class LessEqual(Op):
     """{out} = whether {x} ≤ {y}"""
 
     promotes = True
+    numbers = "exact"
 
     def forward(x, y):
         return x <= y

@@ -1,8 +1,9 @@
 """Ops that pick elements by index, each beside its adjoint, which adds elements at an index."""
 
-from tinygrad_edu.backend import add_along, add_at, change_along, is_array, module_of
+from tinygrad_edu.backend import add_along, add_at, change_along, is_array, module_of, unlocked, windows
 from tinygrad_edu.ops.arithmetic import Maximum
 from tinygrad_edu.ops.choice import Cast
+from tinygrad_edu.ops.shape import Permute
 from tinygrad_edu.tape import Op
 
 
@@ -20,6 +21,23 @@ class GetItem(Op):
     def dx(g, index, x_shape):
         """d{x} = d{out} added at {index}, 0 elsewhere"""
         return PutAdd(g, index=index, shape=x_shape)
+
+
+class Windows(Op):
+    """{out} = windows of {size} elements of {x} along {axis}, one every {step}, as a new last axis; an element that
+    several show gets all their gradients"""
+
+    views = True
+
+    def forward(x, *, axis, size, step):
+        return windows(x, axis, size, step)
+
+    def dx(g, axis, size, step, x_shape):
+        """d{x} = d{out} added where the elements stand, 0 elsewhere"""
+        xp, last = module_of(g if is_array(g) else g.array), len(g.shape) - 1
+        at = xp.arange(g.shape[axis])[:, None] * step + xp.arange(size)
+        beside = Permute(g, axes=(*range(axis + 1), last, *range(axis + 1, last)))
+        return PutAdd(beside, index=(*(slice(None),) * axis, at), shape=x_shape)
 
 
 class PutAdd(Op):
@@ -83,7 +101,7 @@ class Diagonal(Op):
     views = True
 
     def forward(x, *, offset, first, second):
-        return x.diagonal(offset, first, second)
+        return unlocked(x.diagonal(offset, first, second), x)
 
     def dx(g, offset, first, second, x_shape):
         """d{x} = d{out} on that diagonal, 0 elsewhere"""

@@ -2,9 +2,8 @@
 
 import math
 
-from tinygrad_edu.contraction import contracted
-from tinygrad_edu.ops.shape import Expand, Reshape, Transpose
-from tinygrad_edu.sums import product
+from tinygrad_edu.backend import module_of
+from tinygrad_edu.ops.shape import Reshape, Transpose
 from tinygrad_edu.tape import Op
 
 
@@ -14,41 +13,35 @@ class Matmul(Op):
     promotes = True
 
     def forward(x, y):
-        return product(x, y)
+        return x @ y
 
     def dx(g, y):
         """d{x} = d{out}·{y}ᵀ"""
-        return Matmul(g, Transpose(y))
+        return g @ Transpose(y)
 
     def dy(g, x, y_shape):
         """d{y} = {x}ᵀ·d{out}"""
         if len(y_shape) == 2 and len(x.shape) > 2:  # one product over all rows, not one per leading axis and a sum
             rows = math.prod(x.shape[:-1])
             x, g = Reshape(x, shape=(rows, x.shape[-1])), Reshape(g, shape=(rows, g.shape[-1]))
-        return Matmul(Transpose(x), g)
+        return Transpose(x) @ g
 
 
 class Einsum(Op):
-    """{out} = Σ over the letters that {equation} has left of its arrow only"""
+    """{out} = Σ over the letters that {equation} has left of its arrow only; an input has each of its letters once, and
+    shares it with another input or the result"""
 
     promotes = True
 
     def forward(*xs, equation):
-        return contracted(equation, xs)
+        return module_of(xs[0]).einsum(equation, *xs, optimize=len(xs) > 1)
 
     def dxs(g, position, xs, equation):
         """d of an input = d{out} with the other inputs, by the same letters"""
         terms, result = equation.split("->")
         letters = terms.split(",")
-        own, shape = letters[position], xs[position].shape
+        own = letters[position]
         others = [i for i in range(len(letters)) if i != position]
-        found = "".join(c for c in own if c in result or any(c in letters[i] for i in others))
-        d = Einsum(
-            g, *(xs[i] for i in others), equation=",".join([result, *(letters[i] for i in others)]) + "->" + found
+        return Einsum(
+            g, *(xs[i] for i in others), equation=",".join([result, *(letters[i] for i in others)]) + "->" + own
         )
-        lengths = tuple(d.shape[found.index(c)] if c in found else 1 for c in own)
-        if found != own:  # letters that were summed in this input alone: its gradient is the same all along them
-            d = Reshape(d, shape=lengths)
-        if any(n != m and n == 1 for n, m in zip(lengths, shape, strict=True)):  # also along a 1 of all the others
-            d = Expand(d, shape=tuple(m if n == 1 else n for n, m in zip(lengths, shape, strict=True)))
-        return d

@@ -1,9 +1,8 @@
 """Ops that shorten axes: sums, means, maxima, over a tuple of axes."""
 
-from tinygrad_edu.backend import floating, int64, largest, module_of, quiet
+from tinygrad_edu.backend import floating, largest, module_of, quiet, sum_dtype
 from tinygrad_edu.ops.choice import Cast, Where
 from tinygrad_edu.ops.shape import Cat, Expand, Narrow, Permute, Reshape
-from tinygrad_edu.sums import narrow, total, wide
 from tinygrad_edu.tape import Op
 
 
@@ -23,7 +22,7 @@ class Sum(Op):
     """{out} = Σ {x} over {axes}"""
 
     def forward(x, *, axes, keepdim=False):
-        return total(x, axes, keepdim)
+        return x.sum(axis=axes, keepdims=keepdim, dtype=sum_dtype(x))
 
     def dx(g, axes, keepdim, x_shape):
         """d{x} = d{out}, copied along {axes}"""
@@ -34,8 +33,9 @@ class Mean(Op):
     """{out} = Σ {x} / n over {axes}; of nothing it is NaN"""
 
     def forward(x, *, axes, keepdim=False):
-        n, x = _count(x.shape, axes), floating(x)
-        return narrow(total(wide(x), axes, keepdim) * (1.0 / n if n else float("nan")), x.dtype)
+        n = _count(x.shape, axes)
+        total = floating(x).sum(axis=axes, keepdims=keepdim)
+        return total * (1.0 / n) if n else total * float("nan")
 
     def dx(g, axes, keepdim, x_shape):
         """d{x} = d{out} / n, copied along {axes}"""
@@ -67,6 +67,17 @@ class Amin(Op):
         return bottom * (kept(g, axes, keepdim, x_shape) / Sum(bottom, axes=axes, keepdim=True))
 
 
+class CountNonzero(Op):
+    """{out} = how many of {x} over {axes} are not 0, in the dtype of {x}; its slope is 0 wherever it has one"""
+
+    def forward(x, *, axes, keepdim=False):
+        return (x != 0).sum(axis=axes, keepdims=keepdim, dtype=x.dtype)
+
+    def dx(g, axes, keepdim, x_shape):
+        """d{x} = 0"""
+        return Expand(kept(g * 0.0, axes, keepdim, x_shape), shape=x_shape)
+
+
 class Any(Op):
     """{out} = whether any {x} over {axes}"""
 
@@ -85,11 +96,11 @@ class Norm(Op):
     """{out} = √(Σ {x}²) over {axes}; the gradient at 0 is 0"""
 
     def forward(x, *, axes, keepdim=False):
-        xp, exact = module_of(x), wide(x)
-        top = largest(xp.abs(exact), axes, 0.0)
+        xp = module_of(x)
+        top = largest(xp.abs(x), axes, 0.0)
         top = xp.where(xp.isfinite(top) & (top > 0), top, xp.ones_like(top))
-        y = xp.sqrt(total(xp.square(exact / top), axes, True)) * top  # squares of large numbers overflow
-        return narrow(y if keepdim else y.squeeze(axes), x.dtype)
+        y = xp.sqrt(xp.square(x / top).sum(axis=axes, keepdims=True)) * top  # squares of large numbers overflow
+        return y if keepdim else y.squeeze(axes)
 
     def dx(g, x, out, axes, keepdim, x_shape):
         """d{x} = d{out} ⊙ {x} / {out}"""
@@ -118,11 +129,8 @@ class Prod(Op):
         return Reshape(factors, shape=shape)
 
     def forward(x, *, axes, keepdim=False):
-        exact = wide(x)
         with quiet(x):
-            if x.dtype.kind != "f":
-                return x.prod(axis=axes, keepdims=keepdim, dtype=int64)
-            return narrow(exact.prod(axis=axes, keepdims=keepdim), x.dtype)
+            return x.prod(axis=axes, keepdims=keepdim, dtype=sum_dtype(x))
 
     def dx(g, x, axes, keepdim, x_shape):
         """d{x} = d{out} ⊙ the product of all others"""

@@ -37,6 +37,8 @@ class Searchsorted(Op):
         xp, side = module_of(x), "right" if right else "left"
         if x.ndim == 1:
             return xp.asarray(xp.searchsorted(x, values, side))
+        if not values.size:
+            return xp.zeros(values.shape, dtype=int)
         rows = zip(x.reshape(-1, x.shape[-1]), values.reshape(-1, values.shape[-1]))
         return xp.stack([xp.searchsorted(row, v, side) for row, v in rows]).reshape(values.shape)
 

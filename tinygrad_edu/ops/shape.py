@@ -2,8 +2,7 @@
 
 import itertools
 
-from tinygrad_edu.backend import module_of, side_by_side, to_device
-from tinygrad_edu.sums import total
+from tinygrad_edu.backend import module_of, side_by_side, to_device, unlocked
 from tinygrad_edu.tape import Op
 
 
@@ -97,7 +96,8 @@ class Expand(Op):
     views = True
 
     def forward(x, *, shape):
-        return module_of(x).broadcast_to(x, shape)
+        y = module_of(x).broadcast_to(x, shape)
+        return unlocked(y, x) if y.size == x.size else y
 
     def dx(g, x_shape):
         """d{x} = Σ d{out} over the copied axes"""
@@ -110,7 +110,7 @@ class SumTo(Op):
     def forward(x, *, shape):
         lead = x.ndim - len(shape)
         axes = tuple(range(lead)) + tuple(i + lead for i, n in enumerate(shape) if n == 1 and x.shape[i + lead] != 1)
-        return total(x, axes).reshape(shape)
+        return x.sum(axis=axes).reshape(shape)
 
     def dx(g, x_shape):
         """d{x} = d{out}, copied along the summed axes"""

@@ -3,7 +3,6 @@
 import numpy as np
 
 from ...buffers import empty
-from ...sums import column_parts, ones, row_dots, row_sums, total
 from .common import row_slices, trailing
 
 
@@ -23,7 +22,7 @@ def rms_norm(
     y, r = empty((count, width), x.dtype), np.empty(count, x.dtype)
     scale = None if weight is None else weight.reshape(-1)
     for part in row_slices(count, width) if width else []:
-        row_dots(rows[part], rows[part], out=r[part])
+        np.vecdot(rows[part], rows[part], out=r[part])
         r[part] *= 1 / width
         r[part] += eps
         np.sqrt(r[part], out=r[part])
@@ -45,19 +44,19 @@ def rms_norm_backward(
     """With h = dy ⊙ w: dx = r·(h − x·r²·mean(h ⊙ x)), dw = Σ dy ⊙ x·r. Shapes as in `layer_norm_backward`."""
     gradients, rows = trailing(g, axes_count), trailing(x, axes_count)
     count, width = rows.shape
-    scale = ones(width, g.dtype) if weight is None else weight.reshape(-1)
+    scale = np.ones(width, g.dtype) if weight is None else weight.reshape(-1)
     dx = empty((count, width), g.dtype) if need[0] else None
-    dweights = [np.zeros((1, width), g.dtype)]
+    dweight = np.zeros(width, g.dtype) if need[1] else None
     parts = row_slices(count, width) if count and width else []
-    products = empty((parts[0].stop if parts else 0, width), g.dtype)
+    product = empty((parts[0].stop, width), g.dtype) if parts else None
     for part in parts:
         h, rstd = gradients[part], r[part]
-        t = products[: h.shape[0]]
+        t = product[: h.shape[0]]  # type: ignore[index]
         np.multiply(h, rows[part], out=t)
-        if need[1]:
-            dweights.append(column_parts(t, rstd))
+        if dweight is not None:
+            dweight += rstd @ t
         if dx is not None:
-            along = row_sums(t, scale)
+            along = t @ scale
             along *= rstd * rstd * (1 / width)
             d = dx[part]
             np.multiply(h, scale, out=d)
@@ -67,5 +66,5 @@ def rms_norm_backward(
     inner = x.shape[x.ndim - axes_count :]
     return (
         None if dx is None else dx.reshape(x.shape),
-        total(np.concatenate(dweights), (0,)).reshape(inner) if need[1] else None,
+        None if dweight is None else dweight.reshape(inner),
     )

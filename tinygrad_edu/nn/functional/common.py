@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from tinygrad_edu.methods.common import operand
+from tinygrad_edu.methods.common import of_floats, operand
 from tinygrad_edu.tape import Variable
 from tinygrad_edu.tensor import tensor
 
@@ -26,15 +25,4 @@ def beside(x: Any, like: Variable, what: str) -> Any:
 
 
 def floating_of(x: Any, what: str) -> Any:
-    t = tensor_of(x, what)
-    if t.array.dtype.kind != "f":
-        raise TypeError(f"{what} must be floating, got {t.array.dtype}; convert it with .float()")
-    return t
-
-
-def in_place(function: Callable[..., Any], input: Any, *args: Any) -> Any:
-    """x ← function(x, *args) in the memory of the input x; what backward needs is kept of a copy."""
-    if not isinstance(input, Variable):
-        raise TypeError(f"{function.__name__}: inplace=True changes a Tensor, not a {type(input).__name__}")
-    x: Any = input
-    return x.copy_(function(x.clone() if x.requires_grad else x, *args))
+    return of_floats(tensor_of(x, what), what)
