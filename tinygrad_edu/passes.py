@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import chain, repeat
+from operator import setitem
 from typing import Any
+
+import numpy as np
 
 from tinygrad_edu import backend
 from tinygrad_edu.hooks import key_of
@@ -20,24 +25,44 @@ def backward(root: Variable, gradient: Any, retain_graph: bool | None, create_gr
         )
     seed = seed_for(root, gradient, "backward")
     retain = create_graph if retain_graph is None else retain_graph
-    for holder, g, owned in differentiate([root], [seed], retain=retain, create=create_graph).values():
-        if holder is not None:
-            deliver(holder, g, owned)
+    found = differentiate([root], [seed], retain=retain, create=create_graph)
+    deliver([(holder, g, owned) for holder, g, owned in found.values() if holder is not None])
 
 
-def deliver(v: Variable, g: Any, owned: bool) -> None:
-    """Add `g` to `v.grad`, which gets memory of its own; a recorded gradient stays a Variable with its history."""
-    if isinstance(g, Variable) and g.requires_grad:
-        v._grad = g if v._grad is None else v._grad + g
-        return
-    array = g.array if isinstance(g, Variable) else g
-    if v._grad is None:
-        v._grad = wrap(v.result, array if owned else backend.own_copy(array))
-    elif v._grad.requires_grad:
-        v._grad = v._grad + wrap(v.result, array)
-    else:
-        v._grad.array = backend.accumulate(v._grad.array, array, True)
-        v._grad._version[0] += 1
+def deliver(found: list[tuple[Variable, Any, bool]]) -> None:
+    """Add g to `v.grad` of each (v, g, whether its memory is the pass's own): to all of them, or to none.
+
+    `.grad` gets memory of its own; a recorded gradient stays a Variable with its history.
+    """
+    new: list[tuple[Variable, Any]] = []
+    scalars: list[tuple[Variable, Any]] = []
+    sums: list[tuple[Variable, Any]] = []
+    for v, g, owned in found:
+        array, old = g.array if isinstance(g, Variable) else g, v._grad
+        if isinstance(g, Variable) and g.requires_grad:
+            new.append((v, g if old is None else old + g))
+        elif old is None:
+            new.append((v, wrap(v.result, array if owned else backend.own_copy(array))))
+        elif old.requires_grad:
+            new.append((v, old + wrap(v.result, array)))
+        elif type(old.array) is np.ndarray and old.array.ndim:
+            sums.append((old, array))
+        else:
+            scalars.append((old, backend.accumulate(old.array, array, True)))
+    changed = [old for old, _ in (*scalars, *sums)]
+    totals = [old.array for old, _ in sums]
+    before = [v._grad for v, _ in new], [old.array for old, _ in scalars]  # nothing is freed, so no code of its runs
+    # One call into C: between two steps in Python the handler of a signal could raise, as Ctrl-C's does.
+    deque(
+        chain(
+            map(setattr, [v for v, _ in new], repeat("_grad"), [g for _, g in new]),
+            map(setattr, [old for old, _ in scalars], repeat("array"), [array for _, array in scalars]),
+            map(np.add, totals, [array for _, array in sums], totals),
+            map(setitem, [old._version for old in changed], repeat(0), [old._version[0] + 1 for old in changed]),
+        ),
+        maxlen=0,
+    )
+    del before
 
 
 def seed_for(root: Variable, gradient: Any, where: str) -> Any:

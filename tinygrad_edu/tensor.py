@@ -192,9 +192,8 @@ class Tensor(Named, Products, Reductions, Orders, Shapes, Picks, Searches, Conve
             passes.backward(self, gradient, retain_graph, create_graph)
             return
         targets = [inputs] if isinstance(inputs, Variable) else list(inputs)
-        for x, g in zip(targets, passes.gradients([self], targets, [gradient], retain_graph, create_graph)):
-            if g is not None:
-                passes.deliver(x, g, True)
+        found = passes.gradients([self], targets, [gradient], retain_graph, create_graph)
+        passes.deliver([(x, g, True) for x, g in zip(targets, found) if g is not None])
 
     def retain_grad(self) -> None:
         """Have backward fill `.grad` although this is no leaf."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,30 +63,49 @@ class Shards:
     tensor(-6.)
     """
 
+    _workers: Workers | None = None
+    _blas: BlasThreads | None = None
+    _offer: crew.Offer | None = None
+
     def __init__(self, n: int | None = None) -> None:
         if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1):
             raise ValueError(f"Shards: n is {n!r}; it counts threads, so give 1 or more, or None for one per core")
         self.n = _cores() if n is None else int(n)
-        self._workers: Workers | None = None
-        self._open = ExitStack()
-        self._blas: BlasThreads | None = None
 
     def __enter__(self) -> Shards:
         if self._workers is not None:
             raise RuntimeError("Shards: already entered; make another object for another `with` block")
-        with ExitStack() as stack:
+        try:
             self._blas = BlasThreads()
-            stack.callback(self._blas.restore)
             self._blas.limit(1)
             self._workers = Workers(self.n)
-            stack.callback(self._workers.close)
-            stack.enter_context(crew.offered(self._workers.run, self.n))
-            self._open = stack.pop_all()
-        return self
+            self._offer = crew.Offer(self._workers.run, self.n)
+            self._offer.make()
+            return self
+        except BaseException:
+            self._close()
+            raise
 
     def __exit__(self, *_: object) -> None:
-        self._workers = self._blas = None
-        self._open.close()
+        try:
+            self._close()
+        except BaseException:  # of a signal handler: what is left to do is done before it is raised
+            self._close()
+            raise
+
+    def _close(self) -> None:
+        """Give everything back; what was given back already is passed over."""
+        if self._offer is not None:
+            self._offer.withdraw()
+        if self._blas is not None:
+            self._blas.restore()
+        if self._workers is not None:
+            self._workers.close()
+        self._workers = self._blas = self._offer = None
+
+    def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not ending():
+            self._close()
 
     def backward(self, model: Any, batch: Any) -> tuple[float, int]:
         """Add the gradients of the batch's mean loss to `.grad` of every leaf, and return (summed loss, count).
@@ -98,7 +117,8 @@ class Shards:
 
         ValueError for parts of different lengths or without samples, TypeError for a batch that is no tuple. Where
         `model.loss` or a rule raises in one shard, all shards are waited for, no `.grad` has changed, and that
-        exception is raised.
+        exception is raised. So it is with the exception of a signal handler, such as KeyboardInterrupt, whenever it
+        comes; a second one ends the waiting.
         """
         workers, blas = self._workers, self._blas
         if workers is None or blas is None:
@@ -121,12 +141,17 @@ class Shards:
             ):
                 return _Share(*_loss_and_gradients(model, own), generator)
 
-        with _no_collection():
+        collecting = gc.isenabled()
+        try:
+            gc.disable()  # a tape makes no cycles, and one thread's collection stops all of them
             shares = workers.run(share, count)
-        random.current().set_state(shares[0].generator.get_state())
+        finally:
+            if collecting:
+                gc.enable()
         labels = sum(s.labels for s in shares)
         if labels:
             self._deliver(workers, [s.gradients for s in shares if s.labels], labels)
+        random.current().set_state(shares[0].generator.get_state())
         return sum(s.loss for s in shares), labels
 
     def _deliver(self, workers: Workers, tables: list[Gradients], labels: int) -> None:
@@ -141,21 +166,8 @@ class Shards:
                 for key in keys[i::parts]
             ]
 
-        for found in workers.run(means, parts):
-            for key, gradient in found:
-                deliver(holders[key], gradient, True)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """The cycle collector stands still: a tape makes no cycles, and one thread's collection stops all of them."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
+        found = [(holders[key], gradient, True) for part in workers.run(means, parts) for key, gradient in part]
+        deliver(found)
 
 
 def _loss_and_gradients(model: Any, batch: Any) -> tuple[float, int, Gradients]:
