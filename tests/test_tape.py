@@ -337,9 +337,9 @@ class TestVersions:
 
     def test_an_output_changed_since_raises(self) -> None:
         x = leaf(0.5)
-        y = x.tanh()
+        y = x.exp()
         y.detach().fill_(0)
-        with pytest.raises(RuntimeError, match="tanh"):
+        with pytest.raises(RuntimeError, match="exp"):
             y.backward()
 
     def test_a_change_of_what_was_not_saved_is_fine(self) -> None:
@@ -385,9 +385,9 @@ class TestVersions:
 
     def test_a_change_behind_a_saved_value_raises(self) -> None:
         x = leaf(0.5)
-        y = x.tanh()
+        y = x.exp()
         y += 1
-        with pytest.raises(RuntimeError, match="tanh: a value it saved"):
+        with pytest.raises(RuntimeError, match="exp: a value it saved"):
             y.backward()
 
     def test_a_change_is_one_of_all_who_show_the_memory(self) -> None:
