@@ -11,6 +11,16 @@ import numpy as np
 
 from models.layouts import Layout
 from tinygrad_edu import nn
+from tinygrad_edu.data.checked import (
+    InputError,
+    check_fields,
+    check_options,
+    check_packed,
+    file_bytes,
+    read_json,
+    size_beyond,
+    unusable,
+)
 from tinygrad_edu.files import flush_folder, make_folder, write_together
 from tinygrad_edu.modes import setting
 from tinygrad_edu.random import Generator
@@ -45,13 +55,15 @@ class Pretrained:
             if (bare := cls.layout.canonical(name)) is not None:
                 tensors[bare] = array
         try:
-            config = cls.Config(**cls.layout.fields(described, set(tensors)))
+            fields = cls.layout.fields(described, set(tensors))
+            check_options(cls.Config, fields, "as read here")
+            config = cls.Config(**fields)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"{folder / CONFIG}: {error}") from None
+            raise InputError(f"{folder / CONFIG}: {error}") from None
         held = sum(array.size for array in tensors.values())
-        if too_large := [f"{k} {v}" for k, v in vars(config).items() if type(v) is int and v > max(held, 2)]:
-            raise ValueError(
-                f"{folder / CONFIG}: {', '.join(too_large)} exceeds all {held} numbers of the weights beside it"
+        if size := size_beyond(vars(config), held):
+            raise InputError(
+                f"{folder / CONFIG}: {size} {fields[size]} exceeds all {held} numbers of the weights beside it"
             )
         with setting(generator=Generator(0)):  # first values, soon replaced, take nothing from the caller's stream
             model: Any = cls(config)  # type: ignore[call-arg]
@@ -198,7 +210,10 @@ def _read_tensors(folder: Path) -> Arrays:
         raise ValueError(f"{folder / INDEX} has no weight_map from tensors to files")
     if outside := [name for name in where.values() if Path(name).name != name]:
         raise ValueError(f"{folder / INDEX} names {outside[0]!r}, which is no file beside it")
-    found = {file: _arrays(folder / file) for file in sorted(set(where.values()))}
+    files = sorted(set(where.values()))
+    if absent := [name for name in files if not (folder / name).exists()]:
+        raise FileNotFoundError(f"{folder / INDEX} places tensors in {absent[0]}, which is not beside it")
+    found = {name: _arrays(folder / name) for name in files}
     if lost := [name for name, file in where.items() if name not in found[file]]:
         raise ValueError(f"{folder / INDEX} places {', '.join(lost)} in files that do not hold them")
     return {name: array for arrays in found.values() for name, array in arrays.items()}
@@ -208,11 +223,16 @@ def _arrays(path: Path) -> Arrays:
     """The tensors in a file; 16-bit floating ones as float32, which NumPy computes with."""
     from safetensors import SafetensorError, deserialize
 
+    content = file_bytes(path, "file of weights")
     try:
-        entries = deserialize(path.read_bytes())
+        entries = deserialize(content)
     except SafetensorError as error:
-        raise ValueError(f"{path} is damaged or no safetensors file ({error})") from None
-    return {name: _array(path, name, entry) for name, entry in entries}
+        check_packed(content[:512], path, "file of weights")
+        raise InputError(f"{path} is damaged or no safetensors file ({error})") from None
+    arrays = {name: _array(path, name, entry) for name, entry in entries}
+    if fault := unusable(arrays):
+        raise InputError(f"{path} holds {fault}; take another copy")
+    return arrays
 
 
 def _array(path: Path, name: str, entry: Mapping[str, Any]) -> np.ndarray:
@@ -227,13 +247,7 @@ def _array(path: Path, name: str, entry: Mapping[str, Any]) -> np.ndarray:
 
 
 def _parsed(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_bytes())
-    except (ValueError, RecursionError):
-        raise ValueError(f"{path} is damaged or no JSON file") from None
-    if not isinstance(value, dict):
-        raise ValueError(f"{path} holds no JSON object")
-    return value
+    return check_fields(read_json(path), {}, str(path))
 
 
 def _json(value: Mapping[str, Any]) -> bytes:

@@ -202,7 +202,7 @@ def test_a_header_that_announces_terabytes_is_refused(saved: Path) -> None:
     [
         ({"format": 99}, "format 99"),
         ({"format": None}, "format missing"),
-        ({"config": 3}, "config missing"),
+        ({"config": 3}, "config is 3; it must be an object"),
         ({"tokenizer_sha256": "0" * 64}, "another tokenizer"),
         ({"config": {"vocab_size": 3}}, "vocab_size is 3"),
     ],

@@ -111,9 +111,9 @@ def test_hooks_see_and_change_calls() -> None:
     with net.register_forward_pre_hook(lambda m, args, kw: ((args[0] * 2,), kw), with_kwargs=True):
         assert net(tg.zeros(1, 2)).shape == (1, 2)
     with net.register_forward_hook(lambda m, args, kw, y: seen.append(kw), with_kwargs=True, prepend=True):
-        net(x=tg.zeros(1, 2))
+        net(input=tg.zeros(1, 2))
     assert len(seen) == 2
-    assert "x" in seen[1]
+    assert "input" in seen[1]
     assert len(list(copy.deepcopy(net).parameters())) == 2
 
 

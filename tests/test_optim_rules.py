@@ -435,7 +435,7 @@ def test_an_optimizer_of_ones_own() -> None:
         ("RMSprop", {"alpha": -1}, "RMSprop: alpha must"),
         ("Adagrad", {"initial_accumulator_value": -1.0}, "Adagrad: initial_accumulator_value must"),
         ("Muon", {"adjust_lr_fn": "other"}, "adjust_lr_fn is 'original' or 'match_rms_adamw', not 'other'"),
-        ("Muon", {"ns_coefficients": (1, 2)}, "three numbers"),
+        ("Muon", {"ns_coefficients": (1, 2)}, "ns_coefficients are 3 numbers"),
         ("MuonAdamW", {"ns_steps": -1}, "MuonAdamW: ns_steps must"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -410,6 +411,9 @@ def floating(array: Array) -> Array:
     return array if not hasattr(array, "dtype") or array.dtype.kind == "f" else array.astype(_DEFAULT["f"])
 
 
+_FEW = 32
+
+
 def sum_dtype(array: Array) -> np.dtype:
     """The dtype of a sum or product of elements: int64 for integers and booleans, whose sums soon outgrow their own."""
     return array.dtype if array.dtype.kind == "f" else int64
@@ -420,10 +424,14 @@ def add_at(target: Array, index: Any, values: Array) -> None:
     parts = index if isinstance(index, tuple) else (index,)
     if all(not is_array(part) or part.dtype.kind == "b" for part in parts):
         target[index] += values  # names no element twice
-    elif isinstance(target, np.ndarray):
-        np.add.at(target, index, values)
-    else:
+    elif not isinstance(target, np.ndarray):
         gpu.add_at(target, index, values)
+    elif target.dtype.kind == "f" and math.prod(part.size for part in parts if is_array(part)) > _FEW:
+        exact = np.zeros(target.shape, float64)  # one element may get them all, and they are added one by one
+        np.add.at(exact, index, values)
+        target += exact
+    else:
+        np.add.at(target, index, values)
 
 
 def names_twice(array: Array, index: Any) -> bool:

@@ -91,6 +91,8 @@ def atleast_1d(*tensors: Any) -> Any:
 def block_diag(*tensors: Any) -> Tensor:
     """The matrices, one below and beside the other, 0 elsewhere."""
     parts = [t.reshape(1, -1) if t.ndim < 2 else t for t in map(_tensor, tensors)]
+    if any(t.ndim > 2 for t in parts):
+        raise ValueError(f"block_diag: needs matrices, got shapes {[t.shape for t in parts]}")
     width = sum(t.shape[1] for t in parts)
     begins = [sum(t.shape[1] for t in parts[:i]) for i in range(len(parts))]
     wide = [shape.Widen(t, axis=1, start=begin, length=width) for t, begin in zip(parts, begins)]
@@ -99,7 +101,10 @@ def block_diag(*tensors: Any) -> Tensor:
 
 def cartesian_prod(*tensors: Any) -> Tensor:
     """Every choice of an element from each vector, as a row."""
-    grids = meshgrid(*tensors)
+    given = [_tensor(v) for v in _unpacked(tensors)]
+    if any(v.ndim != 1 for v in given):
+        raise ValueError(f"cartesian_prod: needs vectors, got shapes {[v.shape for v in given]}")
+    grids = meshgrid(*given)
     return grids[0].reshape(-1) if len(grids) == 1 else stack([g.reshape(-1) for g in grids], dim=1)
 
 
@@ -157,7 +162,10 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """
     if indexing not in ("ij", "xy"):
         raise ValueError(f"meshgrid: indexing is 'ij' or 'xy', not {indexing!r}")
-    vectors = [_tensor(v).reshape(-1) for v in _unpacked(tensors)]
+    given = [_tensor(v) for v in _unpacked(tensors)]
+    if any(v.ndim > 1 for v in given):
+        raise ValueError(f"meshgrid: needs vectors, got shapes {[v.shape for v in given]}")
+    vectors = [v.reshape(-1) for v in given]
     lengths = tuple(v.shape[0] for v in vectors)
     grids = [v.reshape((1,) * i + (-1,) + (1,) * (len(vectors) - i - 1)).expand(lengths) for i, v in enumerate(vectors)]
     return tuple(g.transpose(0, 1) if indexing == "xy" and len(grids) > 1 else g for g in grids)

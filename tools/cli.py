@@ -9,12 +9,16 @@ import os
 import signal
 import sys
 import typing
+import unicodedata
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import simple_parsing
 from simple_parsing.docstring import get_attribute_docstring
+
+from tinygrad_edu.data.checked import InputError
 
 _FEW = 6  # names that fit into a line
 
@@ -108,6 +112,56 @@ def unknown(kind: str, given: str, known: Iterable[str]) -> str:
     return line if len(names) > _FEW else f"{line}; known are {', '.join(names.values())}"
 
 
+def escaped(text: str, keep: str = "") -> str:
+    r"""The text with each character that steers a terminal or cannot be seen written as its number.
+
+    These are control and format characters, among them ESC, BEL, backspace, CR, those of C1, and what turns the order
+    of writing round; halves of surrogate pairs; and the separators of lines and paragraphs. The joiners that words of
+    Persian and Hindi, and many emoji, are spelled with stay; so do the characters in `keep`.
+
+    >>> escaped("a\x1b[31mb\u202ec\td\n", keep="\n\t")
+    'a\\x1b[31mb\\u202ec\td\n'
+    """
+    if text.isprintable():
+        return text
+    steering = ("Cc", "Cf", "Cs", "Zl", "Zp")
+    return "".join(
+        c if c in keep or c in _JOINERS or unicodedata.category(c) not in steering else ascii(c)[1:-1] for c in text
+    )
+
+
+_JOINERS = "\u200c\u200d"
+
+
+def say(text: object, end: str = "\n", flush: bool = False, file: Any = None) -> None:
+    """Print a text of many lines. On a terminal what steers it is escaped; a file or a pipe gets the text as it is."""
+    stream, shown = file or sys.stdout, str(text)
+    print(escaped(shown, keep="\n\t") if stream.isatty() else shown, end=end, flush=flush, file=stream)
+
+
+def complain(program: str, text: object) -> None:
+    """Print one line on stderr, with the program's name."""
+    print(f"{program}: {escaped(' '.join(str(text).split()))}", file=sys.stderr)
+
+
+@contextmanager
+def _own_warnings(program: str) -> Iterator[None]:
+    """Within the block a warning to the user is one line; numbers that overflow give none, as what comes of them is
+    looked at."""
+    before = warnings.showwarning
+
+    def show(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
+        if category is UserWarning:
+            complain(program, message)
+        else:
+            before(message, category, filename, lineno, file, line)
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "(overflow|invalid value|divide by zero) encountered", RuntimeWarning)
+        warnings.showwarning = show
+        yield
+
+
 @contextmanager
 def users_mistakes(kinds: tuple[type[Exception], ...] = (ValueError, OSError)) -> Iterator[None]:
     """Errors of these kinds, which arise from what the user gave, turned into UserErrors.
@@ -118,6 +172,8 @@ def users_mistakes(kinds: tuple[type[Exception], ...] = (ValueError, OSError)) -
         yield
     except kinds as error:
         raise UserError(str(error)) from error
+    except OverflowError as error:
+        raise UserError(f"a number that was given is too large ({error})") from error
 
 
 def elsewhere(folder: str, model: str, task: str) -> UserError:
@@ -143,27 +199,32 @@ def ending(tokenizer: Any) -> int:
 
 
 def run(program: str, main: Callable[[list[str]], int], arguments: list[str] | None = None) -> int:
-    """Run a tool; its exit code. A UserError becomes one line on stderr and exit code 2, as does output that cannot be
-    written, Ctrl-C 130."""
+    """Run a tool; its exit code. One line on stderr and exit code 2 for a UserError, an InputError wherever it is
+    raised, output that cannot be written, and memory that does not suffice; Ctrl-C has 130."""
     own = arguments is None  # the process belongs to this tool, with all its streams
     if own:
         _prepare()
     try:
-        code = main(sys.argv[1:] if arguments is None else arguments)
+        with _own_warnings(program):
+            code = main(sys.argv[1:] if arguments is None else arguments)
         sys.stdout.flush()
         return code
-    except UserError as error:
-        print(f"{program}: {' '.join(str(error).split())}", file=sys.stderr)
+    except (UserError, InputError) as error:
+        complain(program, error)
+        return 2
+    except MemoryError as error:
+        why = f" ({error})" if str(error) else ""
+        complain(program, f"there is not enough memory{why}; choose smaller sizes, or a smaller file or model")
         return 2
     except KeyboardInterrupt:
-        print(f"{program}: interrupted", file=sys.stderr)
+        complain(program, "interrupted")
         return 130
     except OSError as error:
         if isinstance(error, BrokenPipeError) and error.filename is None:
             # whoever read the output has closed it, as `head` does
             _drop(sys.stdout)
             return 1
-        print(f"{program}: {' '.join(str(error).split())}", file=sys.stderr)
+        complain(program, error)
         if own:
             _drop(sys.stdout)
         return 2
@@ -223,7 +284,7 @@ def steady_output(program: str) -> Iterator[None]:
     def lost(error: Exception) -> None:
         why = getattr(error, "strerror", None) or error
         with contextlib.suppress(OSError, ValueError):
-            print(f"{program}: the output cannot be written ({why}); going on without", file=sys.stderr)
+            complain(program, f"the output cannot be written ({why}); going on without")
 
     stream: Any = Steady(sys.stdout, lost)
     with contextlib.redirect_stdout(stream):

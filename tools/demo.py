@@ -15,7 +15,7 @@ from tinygrad_edu.graph import LayoutError
 from tinygrad_edu.nn import Module
 from tinygrad_edu.training import load_checkpoint, read_metrics
 from tools import train
-from tools.cli import Parser, run, users_mistakes
+from tools.cli import Parser, complain, run, say, users_mistakes
 from tools.draw import draw_model
 from tools.page import Result, page
 from tools.record import METRICS
@@ -63,12 +63,10 @@ def main(arguments: list[str]) -> int:
     with users_mistakes():
         write_atomically(folder / "samples.txt", "\n".join(map(_samples, results)), follow=False)
         write_atomically(folder / "index.html", page(results, seconds, options.device, options.out), follow=False)
-    print(
-        f"All of it took {seconds:.0f} s and is in {folder}: samples.txt; the graphs as bigram.svg and gpt.svg, and as"
-    )
-    print("bigram.html and gpt.html to go through step by step; in bigram/ and gpt/ what training wrote, the losses as")
-    print("loss.svg. A page shows it all, open it in a browser:")
-    print((folder / "index.html").resolve().as_uri())
+    say(f"All of it took {seconds:.0f} s and is in {folder}: samples.txt; the graphs as bigram.svg and gpt.svg, and as")
+    say("bigram.html and gpt.html to go through step by step; in bigram/ and gpt/ what training wrote, the losses as")
+    say("loss.svg. A page shows it all, open it in a browser:")
+    say((folder / "index.html").resolve().as_uri())
     return 0
 
 
@@ -84,17 +82,17 @@ def show(key: str, title: str, reads: str, options: DemoOptions, *training: str)
         train.prepare_folder(plan)
         trainer, tokenizer = train.build(plan)
     before = write(trainer.model, tokenizer, options.seed)
-    print(f"--- {title} before training ---\n{before}\n", flush=True)
+    say(f"--- {title} before training ---\n{before}\n", flush=True)
     if code := train.main(arguments):
         raise Stopped(code)
     model = load_checkpoint(folder / key).build(MODELS).to(options.device)
     after = write(model, tokenizer, options.seed)
-    print(f"\n--- {title} after training ---\n{after}\n", flush=True)
+    say(f"\n--- {title} after training ---\n{after}\n", flush=True)
     try:
         graph = draw_model(key, folder / f"{key}.svg")
         draw_model(key, folder / f"{key}.html")
     except LayoutError as error:
-        print(f"no picture of the {title}: {error}", file=sys.stderr)
+        complain("demo", f"no picture of the {title}: {error}")
         graph = b""
     return Result(
         key=key,

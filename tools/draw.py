@@ -17,7 +17,8 @@ from tinygrad_edu.graph import Graph, LayoutError, speaking, trace
 from tinygrad_edu.graph.words import LANGUAGES
 from tinygrad_edu.modes import setting
 from tinygrad_edu.random import Generator
-from tools.cli import Parser, UserError, run, unknown, users_mistakes
+from tools.cli import Parser, UserError, run, say, unknown, users_mistakes
+from tools.limits import check_memory
 
 # Sizes by the letters of axes, no two the same, and what a configuration calls them; B and T are the batch's.
 SIZES = {"B": 2, "T": 5, "V": 11, "P": 7, "L": 2, "H": 3, "D": 12, "F": 48, "h": 10, "w": 32, "p": 4}
@@ -66,6 +67,9 @@ def graph_of(model: str, sizes: Mapping[str, int] | None = None) -> Graph:
         if letter not in known:
             raise UserError(f"unknown size {letter!r}; {model} has {', '.join(known)}")
     wanted = SIZES | {"F": 0, "P": max(SIZES["P"], given.get("T", 0))} | given  # F follows from D where none is given
+    shape = {"layers": wanted["L"], "width": wanted["D"]} if "layers" in fields else {}
+    for rows, length in ((wanted["B"], wanted["T"]), (1, wanted["P"]), (wanted["B"], wanted["h"] * wanted["w"])):
+        check_memory(shape, wanted["V"], rows, length, 1)
     with setting(generator=Generator(0)):
         instance = kind(configuration(**{_FIELDS[letter]: wanted[letter] for letter in known if letter in _FIELDS}))
     return trace(instance.loss, instance.example(wanted["B"], wanted["T"], np.random.default_rng(0)))
@@ -209,7 +213,7 @@ def main(arguments: list[str]) -> int:
             parser.add_options(DrawOptions(), "drawing")
             found = parser.parse(arguments)
             said = _draw(found.model, found.drawing)
-    print(said)
+    say(said)
     return 0
 
 

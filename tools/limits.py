@@ -1,4 +1,4 @@
-"""What a training run would ask of the machine, refused before anything is built where it cannot be had."""
+"""What would be asked of the machine, refused before anything is built where it cannot be had."""
 
 import os
 from typing import Any
@@ -43,6 +43,22 @@ def check_memory(model: dict[str, Any], vocab_size: int, batch_size: int, block_
         )
 
 
+def check_tokens(tokens: int) -> None:
+    """Raises ValueError for more tokens to write than their ids alone would fit into memory."""
+    if tokens * 8 > (have := _memory()):
+        raise ValueError(f"tokens is {tokens}; their ids alone take {_gib(tokens * 8)}, this machine has {_gib(have)}")
+
+
+def check_beams(beams: int, tokens: int, vocab_size: int) -> None:
+    """Raises ValueError for more beams than their probabilities alone would fit into memory."""
+    rows = beams if vocab_size > 1 and tokens >= beams.bit_length() else min(beams, vocab_size ** max(tokens, 0))
+    if rows * vocab_size * 8 > (have := _memory()):
+        raise ValueError(
+            f"beams is {beams}; the probabilities of their next tokens alone take {_gib(rows * vocab_size * 8)}, this "
+            f"machine has {_gib(have)}"
+        )
+
+
 def _memory() -> float:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -55,4 +71,4 @@ def _listed(sizes: dict[str, int]) -> str:
 
 
 def _gib(size: float) -> str:
-    return f"{size / 2**30:,.1f} GiB"
+    return f"{size // 2**30:,} GiB" if size >= 2**40 else f"{size / 2**30:,.1f} GiB"

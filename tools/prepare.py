@@ -19,7 +19,7 @@ from tinygrad_edu.data import (
     write_tokens,
 )
 from tinygrad_edu.files import is_stream
-from tools.cli import Parser, UserError, run, users_mistakes
+from tools.cli import Parser, UserError, run, say, users_mistakes
 from tools.corpus import choose
 
 _FILES = "files"
@@ -59,6 +59,11 @@ def main(arguments: list[str]) -> int:
         for path in found.texts:
             if Path(path).resolve() == Path(options.out).resolve():
                 raise UserError(f"--out names {path}, a text to read; name another file")
+        if _passes(options.tokenizer) > 1 and (pipes := [p for p in found.texts if _once(p)]):
+            raise UserError(
+                f"{pipes[0]} can be read once only, and a tokenizer {options.tokenizer} is made from the texts before "
+                f"they are turned into tokens; save it to a file first, or give --tokenizer byte or a tokenizer.json"
+            )
         with _progress(found.texts, options.tokenizer) as read:
             specials = (END_OF_TEXT,) if options.documents else ()
             texts = _texts(found.texts, options.documents, read)
@@ -67,19 +72,24 @@ def main(arguments: list[str]) -> int:
             count = write_tokens(options.out, tokenizer, encode_documents(tokenizer, texts))
         stream = is_stream(options.out)  # which may be where this is printed
     size = "" if stream else f", {Path(options.out).stat().st_size:,} bytes"
-    print(
-        f"{options.out}: {count:,} tokens of {len(tokenizer):,} kinds{size}", file=sys.stderr if stream else sys.stdout
-    )
+    say(f"{options.out}: {count:,} tokens of {len(tokenizer):,} kinds{size}", file=sys.stderr if stream else sys.stdout)
     if not stream:
-        print(f"train on it: python -m tools.train gpt --data {options.out}")
+        say(f"train on it: python -m tools.train gpt --data {options.out}")
     return 0
+
+
+def _passes(tokenizer: str) -> int:
+    return 2 if tokenizer in KINDS and tokenizer != "byte" else 1
+
+
+def _once(path: str) -> bool:
+    return Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir()
 
 
 @contextmanager
 def _progress(paths: list[str], tokenizer: str) -> Iterator[Callable[[str], None]]:
     """What to call with each text that was read; on a terminal, a bar shows how far that is."""
-    passes = 2 if tokenizer in KINDS and tokenizer != "byte" else 1
-    total = passes * sum(Path(path).stat().st_size for path in paths if Path(path).exists())
+    total = _passes(tokenizer) * sum(Path(path).stat().st_size for path in paths if Path(path).exists())
     with Progress(disable=not sys.stdout.isatty(), transient=True) as bar:
         task = bar.add_task("reading", total=total)
         yield lambda text: bar.advance(task, len(text.encode()))

@@ -21,7 +21,8 @@ from tinygrad_edu.data.rendered import PROMPT, fits, varied
 from tinygrad_edu.files import write_atomically
 from tinygrad_edu.generation import beam_search
 from tinygrad_edu.training import load_checkpoint
-from tools.cli import Parser, UserError, elsewhere, ending, run, users_mistakes
+from tools.cli import Parser, UserError, elsewhere, ending, run, say, users_mistakes
+from tools.limits import check_beams
 
 # Formats of images that are read and written, as Pillow calls them, and how the names of their files end. TIFF is not
 # among them: its library prints to stderr by itself, and has a decoder for every compression there ever was.
@@ -80,6 +81,7 @@ def main(arguments: list[str]) -> int:
         model = checkpoint.build(MODELS).to(device)
         if model.task != "images":
             raise elsewhere(found.folder, checkpoint.model, model.task)
+        check_beams(options.beams, model.config.block_size, len(checkpoint.tokenizer))
         pictures = [opened(name, model.config.height, model.config.length) for name in found.images]
         if options.text:
             if not fits(options.text):
@@ -90,7 +92,7 @@ def main(arguments: list[str]) -> int:
             if options.save:
                 _save(pictures[-1], options.save)
     for picture in pictures:
-        print(read(model, checkpoint.tokenizer, picture, options.beams))
+        say(read(model, checkpoint.tokenizer, picture, options.beams))
     return 0
 
 

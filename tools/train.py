@@ -29,7 +29,7 @@ from tinygrad_edu.training import (
 )
 from tinygrad_edu.training.checkpoint import CONFIG, FILES, NEXT
 from tools import corpus
-from tools.cli import Parser, UserError, run, steady_output, unknown, users_mistakes
+from tools.cli import Parser, UserError, complain, run, say, steady_output, unknown, users_mistakes
 from tools.limits import check_memory, check_threads
 from tools.lock import locked
 from tools.plot import plot_losses
@@ -107,6 +107,7 @@ def understand(arguments: list[str]) -> Plan:
                 f"{given} holds a {checkpoint.model!r}, not a {name!r}; name the model that it holds, or train a "
                 f"{name} anew without {'--resume' if options.resume else '--init-from'}"
             )
+        checkpoint.options(MODELS)  # of their types, before they are the defaults of options
         defaults = _defaults(checkpoint, defaults)
     found = _parser(name, defaults).parse(rest)
     plan = Plan(name, RunOptions(**vars(found.run)), TrainConfig(**vars(found.training)), vars(found.model), checkpoint)
@@ -120,7 +121,7 @@ def _defaults(checkpoint: Checkpoint, preset: dict[str, Any]) -> dict[str, Any]:
     shape = {field: value for field, value in checkpoint.config.items() if field != "vocab_size"}
     if checkpoint.state is None:
         return preset | shape
-    return {name: value for name, value in shape.items() if name not in _HIDDEN} | checkpoint.state.get("training", {})
+    return {name: value for name, value in shape.items() if name not in _HIDDEN} | checkpoint.training()
 
 
 def _check_unchanged(plan: Plan, defaults: dict[str, Any]) -> None:
@@ -187,6 +188,8 @@ def build(plan: Plan) -> tuple[Trainer, Tokenizer]:
             )
         if (metrics := Path(plan.run.resume) / METRICS).exists():
             read_metrics(metrics)  # a damaged one is found now
+        else:
+            warnings.warn(f"{metrics} is missing: the record begins anew, after step {trainer.step}", stacklevel=1)
     return trainer, tokenizer
 
 
@@ -250,9 +253,7 @@ def stop_politely() -> Iterator[Interruption]:
 
 def main(arguments: list[str]) -> int:
     """Train as the arguments say; the exit code: 0, 1 where training diverged, 128 + signal where it was stopped."""
-    with steady_output("train"), warnings.catch_warnings():
-        # numbers that overflow, in whichever thread, are reported once by the trainer
-        warnings.filterwarnings("ignore", "(overflow|invalid value|divide by zero) encountered", RuntimeWarning)
+    with steady_output("train"):
         with users_mistakes():
             plan = understand(arguments)
         try:
@@ -273,7 +274,7 @@ def _train(plan: Plan) -> int:
     with ExitStack() as stack, users_mistakes((OSError,)):
         stack.callback(_remove_if_empty, folder)  # where not one step was possible
         stack.enter_context(locked(folder))
-        print(
+        say(
             f"{plan.name}: {sum(p.numel() for p in trainer.model.parameters()):,} parameters, "
             f"{trainer.data.tokens:,} tokens of {len(tokenizer)} kinds to train on, "
             f"steps {start} to {config.steps}, into {folder}",
@@ -347,20 +348,20 @@ def _farewell(
 ) -> int:
     """Say how the run ended, where its files are and what to do next; the exit code."""
     if problem is not None:
-        print(f"train: {problem}", file=sys.stderr)
+        complain("train", problem)
         return 1
     again = f"python -m tools.train {plan.name} --resume {shlex.quote(str(folder))}"
     if stopped and not trainer.finished:
-        print(f"stopped at step {trainer.step} of {plan.training.steps}, saved in {folder}; go on with: {again}")
+        say(f"stopped at step {trainer.step} of {plan.training.steps}, saved in {folder}; go on with: {again}")
         return 128 + stopped
     best = trainer.best
-    print(f"done: {trainer.step} steps in {trainer.seconds:.0f} s; ", end="")
+    say(f"done: {trainer.step} steps in {trainer.seconds:.0f} s; ", end="")
     if best.loss is None:
-        print("no validation loss was finite, so there is no best one")
+        say("no validation loss was finite, so there is no best one")
     else:
-        print(f"lowest validation loss {best.loss:.4f} nats per token, at step {best.step}")
-    print(f"files in {folder}: weights model.safetensors, record {METRICS}, plot loss.png and loss.svg")
-    print(_try(trainer, tokenizer, shlex.quote(str(folder))))
+        say(f"lowest validation loss {best.loss:.4f} nats per token, at step {best.step}")
+    say(f"files in {folder}: weights model.safetensors, record {METRICS}, plot loss.png and loss.svg")
+    say(_try(trainer, tokenizer, shlex.quote(str(folder))))
     return 0
 
 

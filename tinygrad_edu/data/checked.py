@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import json
 import math
 import os
@@ -13,6 +14,8 @@ import typing
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
+
+import numpy as np
 
 
 class InputError(ValueError):
@@ -26,6 +29,7 @@ class DataError(InputError):
     """A file that cannot be read as what it is taken for: missing, no text, damaged, or too short."""
 
 
+_LARGEST = 1.8e19  # the root of the largest float32
 _HEAD = 512  # bytes that tell a format
 
 # what a file begins with, what it then is, and what unpacks it
@@ -70,15 +74,14 @@ _OTHERS = (
 _MARKS = {b"\xff\xfe\x00\x00": "UTF-32", b"\x00\x00\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
 
-def check_plain(head: bytes, path: str | os.PathLike[str], what: str) -> None:
-    """Raise DataError where the first bytes of a file are those of compressed data or of another format than text.
+def check_packed(head: bytes, path: str | os.PathLike[str], what: str) -> None:
+    """Raise DataError where the first bytes of a file are those of compressed data or of an archive.
 
-    >>> check_plain(b"BZh91AY&SY", "a", "file")
+    >>> check_packed(b"BZh91AY&SY", "a", "file")
     Traceback (most recent call last):
     tinygrad_edu.data.checked.DataError: file a is compressed (bzip2); decompress it first, for example with `bunzip2 a`
     """
-    shown = f"{what} {path}"
-    named = shlex.quote(os.fspath(path))
+    shown, named = f"{what} {path}", shlex.quote(os.fspath(path))
     is_tar = head[257:262] == b"ustar" or str(path).endswith((".tgz", ".tbz2", ".txz"))
     for start, name, command in _PACKED:
         if head.startswith(start):
@@ -89,11 +92,17 @@ def check_plain(head: bytes, path: str | os.PathLike[str], what: str) -> None:
             )
     if is_tar:
         raise DataError(f"{shown} is a tar archive; unpack it first, for example with `tar -xf {named}`")
+    if head.startswith(b"version https://git-lfs"):
+        raise DataError(f"{shown} is only a pointer of Git LFS; fetch what it points to with `git lfs pull`")
+
+
+def check_plain(head: bytes, path: str | os.PathLike[str], what: str) -> None:
+    """Raise DataError where the first bytes of a file are those of compressed data or of another format than text."""
+    check_packed(head, path, what)
+    shown = f"{what} {path}"
     for start, name in _OTHERS:
         if head.startswith(start):
             raise DataError(f"{shown} is {name}, no text; write what it holds as UTF-8 text or JSON lines first")
-    if head.startswith(b"version https://git-lfs"):
-        raise DataError(f"{shown} is only a pointer of Git LFS; fetch what it points to with `git lfs pull`")
     for mark, name in _MARKS.items():
         if head.startswith(mark):
             raise DataError(
@@ -263,7 +272,7 @@ def check_fields(value: Any, kinds: Mapping[str, Any], name: str) -> dict[str, A
 def check_options(kind: type, values: Mapping[str, Any], name: str) -> None:
     """Raise DataError, naming `name` and the field, where `values` are not what the dataclass `kind` can be made of:
     a field it does not have, one of another type, one without a default that is missing."""
-    hints, known = typing.get_type_hints(kind), {field.name: field for field in dataclasses.fields(kind)}
+    hints, known = _hints(kind), {field.name: field for field in dataclasses.fields(kind)}
     for key in values:
         if key not in known:
             raise DataError(f"{name}: {key} is unknown to this version; known are {', '.join(known)}")
@@ -271,6 +280,45 @@ def check_options(kind: type, values: Mapping[str, Any], name: str) -> None:
         key for key, f in known.items() if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
     ]
     check_fields(values, {key: hints[key] for key in known if key in values or key in needed}, name)
+
+
+@functools.cache
+def _hints(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
+
+
+def unusable(weights: Mapping[str, np.ndarray]) -> str:
+    """What makes weights unfit to compute with, and in which of them, in words; "" where nothing does.
+
+    >>> unusable({"a": np.ones(3), "b": np.array([1.0, np.nan])})
+    'weights that are not finite (NaN or infinity), in b'
+    """
+    for name in sorted(weights):
+        weight = weights[name]
+        if not weight.size or weight.dtype.kind != "f":
+            continue
+        low, high = float(weight.min()), float(weight.max())  # NaN where one is
+        if not (math.isfinite(low) and math.isfinite(high)):
+            return f"weights that are not finite (NaN or infinity), in {name}"
+        if max(-low, high) > _LARGEST:
+            return f"weights as large as {max(-low, high):.0e}, whose squares are infinite in float32, in {name}"
+    return ""
+
+
+def size_beyond(config: Mapping[str, Any], held: int) -> str:
+    """The first size in a model's configuration that weights of `held` numbers cannot have, "" where there is none: a
+    damaged one could ask for more memory or time than there is.
+
+    >>> size_beyond({"layers": 10**9, "width": 2}, 1000), size_beyond({"layers": 99, "width": 4}, 1000)
+    ('layers', 'layers')
+    """
+    sizes = {name: size for name, size in config.items() if type(size) is int}
+    if over := [name for name, size in sizes.items() if size > max(held, 2)]:
+        return over[0]
+    width = sizes.get("width", 1)
+    # a layer has a matrix [D, D] at the least, a table D numbers for each row
+    least = {"layers": width * width, "vocab_size": width, "hidden": width, "segments": width}
+    return next((name for name, numbers in least.items() if sizes.get(name, 0) * numbers > max(held, 2)), "")
 
 
 def _is(value: Any, kind: Any) -> bool:

@@ -5,8 +5,26 @@ from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
+from tinygrad_edu.data.checked import InputError
 from tinygrad_edu.locks import lock_of_process
 from tinygrad_edu.modes import no_grad
+
+
+class DivergedError(InputError):
+    """A model whose weights let it compute nothing: what comes out is NaN or infinite."""
+
+
+def check_logits(logits: np.ndarray) -> np.ndarray:
+    """The logits [..., V] themselves. Raises DivergedError where a row has no largest finite one."""
+    if not np.isfinite(logits.max(axis=-1)).all():
+        raise DivergedError(
+            "the model's logits hold NaN or +inf, or rule out every token: it has diverged, or its weights are "
+            "damaged; take an earlier checkpoint"
+        )
+    return logits
+
 
 # A Module with a `config` and, where it is trained or measured, `loss(batch)`: more than a type of ours can say.
 Model = Any

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_edu.generation.measuring import Model, measuring
+from tinygrad_edu.generation.measuring import Model, check_logits, measuring
 from tinygrad_edu.parallel.blas import BlasThreads
 
 SMALL = 1e8  # floating-point operations of a product, about a millisecond of one core
@@ -45,7 +45,10 @@ class Reader:
             self._cache.choose(rows)
 
     def logits(self) -> np.ndarray:
-        """[B, V] behind the texts. Modes are entered anew each time: the caller may train in between."""
+        """[B, V] behind the texts. Modes are entered anew each time: the caller may train in between.
+
+        Raises DivergedError where a row has no largest finite one.
+        """
         first = max(self.ids.shape[1] - self._block_size, 0)  # the column that stands at position 0
         start = self._begin(first)
         options: dict[str, Any] = {} if self._cache is None else {"cache": self._cache}
@@ -56,7 +59,7 @@ class Reader:
         with measuring(self._model), self._threads(new.size):
             found = self._model(new, **options)[:, -1].numpy()
         self._read = self.ids.shape[1]
-        return found
+        return check_logits(found)
 
     def _begin(self, first: int) -> int:
         """The first column that has to be read, with a cache of those before it, if any."""

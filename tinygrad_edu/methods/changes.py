@@ -16,9 +16,11 @@ from tinygrad_edu.methods.common import (
     check_draws,
     check_held,
     index_of,
+    mask_of,
     no_booleans,
     of_vectors,
     operand,
+    scaled,
 )
 from tinygrad_edu.methods.keys import numbers_first
 from tinygrad_edu.methods.picks import added_at, at_index, grid_of, same_dtype, written
@@ -138,12 +140,12 @@ class Changes(Variable, result=False):
 
     def add_(self, other: Any, alpha: float = 1) -> Tensor:
         """x ← x + alpha · other."""
-        return self._change("add_", arithmetic.Add, other if alpha == 1 else other * alpha)
+        return self._change("add_", arithmetic.Add, scaled(self, other, alpha, "add_"))
 
     def sub_(self, other: Any, alpha: float = 1) -> Tensor:
         """x ← x − alpha · other."""
         no_booleans("sub_", self, other)
-        return self._change("sub_", arithmetic.Sub, other if alpha == 1 else other * alpha)
+        return self._change("sub_", arithmetic.Sub, scaled(self, other, alpha, "sub_"))
 
     def mul_(self, other: Any) -> Tensor:
         """x ← x ⊙ other."""
@@ -246,11 +248,9 @@ class Changes(Variable, result=False):
 
     def masked_fill_(self, mask: Any, value: Any) -> Tensor:
         """x ← value, a number or a tensor of no axes, where the boolean `mask` is true."""
-        mask = operand(mask, self)
+        mask = mask_of(mask, self, "masked_fill_")
         if isinstance(value, Variable):
             return self._take("masked_fill_", self._apart().masked_fill(mask, value))
-        if mask.array.dtype.kind != "b":
-            raise TypeError(f"masked_fill_: the mask must be boolean, got {mask.array.dtype}; compare something")
         check_broadcast(mask.array.shape, self.array.shape, "masked_fill_: mask")
         return self._change(
             "masked_fill_", choice.MaskedFill, mask, value=backend.number_for(value, self.array.dtype, "masked_fill_")
@@ -291,6 +291,7 @@ class Changes(Variable, result=False):
         """x ← x with source[..., i, ...] at [..., index[i], ...] along `dim`; `index` is a vector."""
         axis, at = axis_of(self, dim, "index_copy_"), operand(index, self).array
         backend.check_ids(at, self.array.shape[axis], "index_copy_")
+        same_dtype(operand(source, self), self, "index_copy_: source")
         self[(*(slice(None),) * axis, at)] = source
         return self  # type: ignore[return-value]
 

@@ -101,6 +101,15 @@ def check_division(what: str, x: Any, y: Any) -> None:
         raise IntegerDivisionByZero(f"{what}: a divisor is 0, and no integer is the result; divide .float() values")
 
 
+def scaled(x: Variable, other: Any, alpha: Any, what: str) -> Any:
+    """alpha · other, for a sum or difference with `x`: of integers, where both are."""
+    if type(alpha) is int and alpha == 1:
+        return other
+    if isinstance(alpha, float) and "f" not in _kind_of(x) + _kind_of(other):
+        raise TypeError(f"{what}: alpha is {alpha}, but both tensors hold integers; convert one with .float()")
+    return other * alpha
+
+
 def check_held(what: str, x: Variable, found: Variable) -> None:
     """Raise where the memory of `x` cannot take the values `found`: for another shape, or a higher kind of dtype."""
     if found.array.shape != x.array.shape:
@@ -126,8 +135,9 @@ def binary(op: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
         shapes = [v.array.shape if isinstance(v, Variable) else getattr(v, "shape", ()) for v in (x, y)]
         if not any(word in str(error) for word in ("broadcast", "dimension", "shape")):
             raise
+        name = op.name if hasattr(op, "name") else op.__name__
         raise ValueError(
-            f"{getattr(op, 'name', op.__name__)}: shapes {shapes[0]} and {shapes[1]} do not broadcast: counted from "
+            f"{name}: shapes {shapes[0]} and {shapes[1]} do not broadcast: counted from "
             f"the end, lengths must be equal or 1"
         ) from None
 
@@ -142,7 +152,7 @@ def of_floats(x: Any, what: str) -> Any:
 def axis_of(x: Variable, dim: Any, what: str, extra: int = 0) -> int:
     """The axis that `dim` names, from the end where negative; `extra` axes more are allowed."""
     n = x.array.ndim + extra
-    if not hasattr(dim, "__index__"):
+    if not hasattr(dim, "__index__") or isinstance(dim, bool):
         raise TypeError(f"{what}: dim must be an integer, got {dim!r}")
     if not -n <= dim < n:
         raise IndexError(f"{what}: dim {dim} is outside {-n} to {n - 1} of a tensor with shape {x.array.shape}")
@@ -227,7 +237,28 @@ def integers(values: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
     values = values if named is None else (named,)
     if len(values) == 1 and isinstance(values[0], tuple | list):
         values = tuple(values[0])
-    return tuple(operator.index(v) for v in values)
+    try:
+        return tuple([operator.index(v) for v in values])
+    except TypeError:
+        raise TypeError(f"lengths, axes and shifts are integers, got {values}") from None
+
+
+def whole(value: Any, what: str, least: int | None = None) -> int:
+    """An integer, not below `least`; `what` names the argument."""
+    if not hasattr(value, "__index__") or isinstance(value, bool):
+        raise TypeError(f"{what} must be an integer, got {value!r}")
+    n = operator.index(value)
+    if least is not None and n < least:
+        raise ValueError(f"{what} must be at least {least}, got {n}")
+    return n
+
+
+def mask_of(mask: Any, like: Variable, what: str) -> Any:
+    """A boolean tensor; TypeError for any other dtype."""
+    found = operand(mask, like)
+    if found.array.dtype.kind != "b":
+        raise TypeError(f"{what}: the mask must be boolean, got {found.array.dtype}; compare something (mask != 0)")
+    return found
 
 
 def full_shape(x: Variable, target: tuple[int, ...], what: str) -> tuple[int, ...]:

@@ -6,7 +6,14 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from tinygrad_edu import backend
-from tinygrad_edu.methods.common import binary, check_division, no_booleans, operand
+from tinygrad_edu.methods.common import (
+    binary,
+    check_division,
+    mask_of,
+    no_booleans,
+    operand,
+    scaled,
+)
 from tinygrad_edu.methods.products import matmul
 from tinygrad_edu.ops import angle, arithmetic, bits, choice
 from tinygrad_edu.tape import Variable
@@ -164,12 +171,12 @@ class Elementwise(Variable, result=False):
     # The same by name
 
     def add(self, other: Any, alpha: float = 1) -> Tensor:
-        """x + alpha · other."""
-        return self + (other if alpha == 1 else other * alpha)
+        """x + alpha · other; `alpha` is an integer where both are."""
+        return self + scaled(self, other, alpha, "add")
 
     def sub(self, other: Any, alpha: float = 1) -> Tensor:
-        """x − alpha · other."""
-        return self - (other if alpha == 1 else other * alpha)
+        """x − alpha · other; `alpha` is an integer where both are."""
+        return self - scaled(self, other, alpha, "sub")
 
     def mul(self, other: Any) -> Tensor:
         """x ⊙ other."""
@@ -327,11 +334,7 @@ class Elementwise(Variable, result=False):
 
     def masked_fill(self, mask: Any, value: Any) -> Tensor:
         """`value` where the boolean `mask` is true, else the element; both broadcast."""
-        mask = operand(mask, self)
-        if mask.array.dtype.kind != "b":
-            raise TypeError(
-                f"masked_fill: the mask must be boolean, got {mask.array.dtype}; compare something (mask != 0)"
-            )
+        mask = mask_of(mask, self, "masked_fill")
         if isinstance(value, Variable):
             if value.array.ndim:
                 raise ValueError(
@@ -341,4 +344,6 @@ class Elementwise(Variable, result=False):
             same = value.array.dtype == self.array.dtype
             return choice.Where(mask, value if same else choice.Cast(value, dtype=self.array.dtype), self)
         value = backend.number_for(value, self.array.dtype, "masked_fill")
-        return binary(functools.partial(choice.MaskedFill, value=value), self, mask)
+        fill: Any = functools.partial(choice.MaskedFill, value=value)
+        fill.name = "masked_fill"
+        return binary(fill, self, mask)

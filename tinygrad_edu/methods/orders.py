@@ -13,6 +13,7 @@ from tinygrad_edu.methods.common import (
     of_floats,
     operand,
     some_elements,
+    whole,
     with_axis,
 )
 from tinygrad_edu.ops import arithmetic, choice, curve, order, reduction, running, shape
@@ -49,7 +50,7 @@ class Orders(Variable, result=False):
         """(values, indices) of the `k` largest (or smallest) along `dim`, always in order."""
         x = with_axis(self)
         axis = axis_of(x, dim, "topk")
-        n = x.array.shape[axis]
+        n, k = x.array.shape[axis], whole(k, "topk: k")
         if not 0 <= k <= n:
             raise ValueError(f"topk: k must lie in 0 to {n}, the length of dim {dim}; got {k}")
         return ValuesIndices(*(_shaped(each, self) for each in order.Topk(x, k=int(k), axis=axis, largest=largest)))
@@ -59,7 +60,7 @@ class Orders(Variable, result=False):
         """(values, indices) of the `k`-th smallest along `dim`, counted from 1; NaN counts as largest."""
         x = with_axis(self)
         axis = axis_of(x, dim, "kthvalue")
-        n = x.array.shape[axis]
+        n, k = x.array.shape[axis], whole(k, "kthvalue: k")
         if not 1 <= k <= n:
             raise ValueError(f"kthvalue: k must lie in 1 to {n}, the length of dim {dim}; got {k}")
         return _placed(order.Sort(x, axis=axis), axis, int(k) - 1, keepdim and self.array.ndim > 0)
@@ -94,7 +95,7 @@ class Orders(Variable, result=False):
             interpolation: between two elements "linear", "lower", "higher", "midpoint" or "nearest".
         """
         shares = operand(q if isinstance(q, Variable) else backend.new_array(q, self.array.dtype), self)
-        if shares.array.ndim > 1 or ((shares.array < 0) | (shares.array > 1)).any().item():
+        if shares.array.ndim > 1 or not ((shares.array >= 0) & (shares.array <= 1)).all().item():
             raise ValueError(f"quantile: q holds numbers from 0 to 1 in at most one axis, got {q}")
         x: Any = shape.Reshape(self, shape=(self.array.size,)) if dim is None else with_axis(self)
         axis = axis_of(x, 0 if dim is None else dim, "quantile")
@@ -150,8 +151,10 @@ class Orders(Variable, result=False):
     @numpy_names
     def diff(self, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
         """x_{i+1} − x_i along `dim`, `n` times over; `prepend` and `append` are put on the ends first."""
-        axis = axis_of(self, dim, "diff")
+        axis, n = axis_of(self, dim, "diff"), whole(n, "diff: n", 0)
         parts = [operand(part, self) for part in (prepend, self, append) if part is not None]
+        if any(part.array.ndim != self.array.ndim for part in parts):
+            raise ValueError(f"diff: prepend and append need {self.array.ndim} axes like the tensor")
         x = shape.Cat(*parts, axis=axis) if len(parts) > 1 else self
         for _ in range(n):
             length = x.array.shape[axis]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinygrad_edu import backend
-from tinygrad_edu.methods.common import axis_of, index_of, of_vectors, operand
+from tinygrad_edu.methods.common import axis_of, index_of, mask_of, of_vectors, operand
 from tinygrad_edu.methods.keys import numbers_first
 from tinygrad_edu.ops import arithmetic, shape
 from tinygrad_edu.ops import index as pick
@@ -73,17 +73,22 @@ class Picks(Variable, result=False):
         """The elements `index`, a vector, along `dim`."""
         axis, at = axis_of(self, dim, "index_select"), operand(index, self).array
         backend.check_ids(at, self.array.shape[axis], "index_select")
+        if at.ndim > 1:
+            raise IndexError(
+                f"index_select: index must be a vector, got shape {at.shape}; x[..., index] takes any shape"
+            )
         return pick.GetItem(self, index=(*(slice(None),) * axis, at.reshape(-1).copy()))
 
     def masked_select(self, mask: Any) -> Tensor:
         """The elements where the boolean `mask` is true, as a vector; both broadcast."""
-        where = operand(mask, self)
+        where = mask_of(mask, self, "masked_select")
         full = np.broadcast_shapes(self.array.shape, where.array.shape)
         return self.expand(full)[where.expand(full)]  # type: ignore[attr-defined]
 
     def masked_scatter(self, mask: Any, source: Any) -> Tensor:
         """x, broadcast to the shape of `mask`, with the first elements of `source` where the boolean mask is true."""
-        where, values = operand(mask, self), operand(source, self)
+        where, values = mask_of(mask, self, "masked_scatter"), operand(source, self)
+        same_dtype(values, self, "masked_scatter: source")
         full = np.broadcast_shapes(self.array.shape, where.array.shape)
         x, where = self.expand(full), where.expand(full)  # type: ignore[attr-defined]
         count = where.array.sum().item()
@@ -199,6 +204,8 @@ class Picks(Variable, result=False):
 
     def trace(self) -> Tensor:
         """The sum of a matrix's diagonal."""
+        if self.array.ndim != 2:
+            raise ValueError(f"trace: needs a matrix, got shape {self.array.shape}; use .diagonal(...).sum(-1)")
         return self.diagonal().sum()
 
 

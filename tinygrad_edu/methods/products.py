@@ -83,6 +83,8 @@ def einsum(equation: str, *operands: Any) -> Tensor:
             if lengths.get(letter, 1) not in (1, n) and n != 1:
                 raise ValueError(f"einsum: {equation!r}: letter {letter!r} is {lengths[letter]} long and also {n}")
             lengths[letter] = lengths[letter] if n == 1 and letter in lengths else n
+    if twice := [c for c in result if result.count(c) > 1]:
+        raise ValueError(f"einsum: {equation!r}: the result has {twice[0]!r} twice; see diag_embed")
     if unknown := [c for c in result if c not in lengths]:
         raise ValueError(f"einsum: {equation!r}: the result has {unknown[0]!r}, which no input has")
     for i, term in enumerate(terms):
@@ -92,6 +94,8 @@ def einsum(equation: str, *operands: Any) -> Tensor:
         alone = tuple(p for p, c in enumerate(term) if c not in others)
         if alone:
             xs[i], terms[i] = reduction.Sum(xs[i], axes=alone), "".join(c for c in term if c in others)
+            if xs[i].array.dtype == backend.int64:  # a sum of small integers is not multiplied as a small one
+                xs = [x.to(backend.int64) if x.array.dtype.kind != "f" else x for x in xs]
     if len(xs) == 1:
         return shape.Permute(xs[0], axes=tuple(map(terms[0].index, result)))
     return matrix.Einsum(*xs, equation=",".join(terms) + "->" + result)
@@ -125,6 +129,8 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
     x, y = _tensors([a, b], "tensordot")
     n, m = x.array.ndim, y.array.ndim
     if hasattr(dims, "__index__"):
+        if not 0 <= dims.__index__() <= min(n, m):
+            raise ValueError(f"tensordot: dims must lie in 0 to {min(n, m)}, the fewer axes of both; got {dims}")
         over, under = list(range(n - int(dims), n)), list(range(int(dims)))
     else:
         over, under = ([axis_of(t, d, "tensordot") for d in integers((ds,))] for t, ds in zip((x, y), dims))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinygrad_edu import backend, random
-from tinygrad_edu.methods.common import axis_of, operand, with_axis
+from tinygrad_edu.methods.common import axis_of, operand, whole, with_axis
 from tinygrad_edu.ops import search
 from tinygrad_edu.tape import Variable
 
@@ -51,6 +51,7 @@ class Searches(Variable, result=False):
         self, num_samples: int, replacement: bool = False, *, generator: random.Generator | None = None
     ) -> Tensor:
         """Indices drawn with probabilities in proportion to these weights; see `tinygrad_edu.multinomial`."""
+        num_samples = whole(num_samples, "multinomial: num_samples", 1)
         rows = np.atleast_2d(backend.to_device(self.array, "cpu"))
         if self.array.ndim not in (1, 2) or not rows.size:
             raise ValueError(f"multinomial: input must be [V] or [N, V], V at least 1, got shape {self.array.shape}")

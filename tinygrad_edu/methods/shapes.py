@@ -16,6 +16,7 @@ from tinygrad_edu.methods.common import (
     full_shape,
     integers,
     numpy_names,
+    whole,
 )
 from tinygrad_edu.ops import choice, shape
 from tinygrad_edu.ops import index as pick
@@ -148,6 +149,8 @@ class Shapes(Variable, result=False):
         lead = len(times) - len(lengths)
         if lead < 0:
             raise ValueError(f"repeat: {len(lengths)} axes need as many numbers at least, got {times}")
+        if any(n < 0 for n in times):
+            raise ValueError(f"repeat: nothing is there a negative number of times, got {times}")
         full = (1,) * lead + lengths
         apart = shape.Reshape(self, shape=tuple(k for n in full for k in (1, n)))
         spread = shape.Expand(apart, shape=tuple(k for r, n in zip(times, full) for k in (r, n)))
@@ -159,8 +162,19 @@ class Shapes(Variable, result=False):
         x: Any = self if dim is not None else self.reshape(-1)
         axis = axis_of(x, dim if dim is not None else 0, "repeat_interleave")
         xp = backend.module_of(self.array)
-        times = repeats.array if isinstance(repeats, Variable) else repeats
+        times: Any = repeats
+        if isinstance(repeats, Variable | list | tuple) or backend.is_array(repeats):
+            times = repeats.array if isinstance(repeats, Variable) else backend.new_array(repeats)
+            if times.dtype.kind not in "iu" or times.ndim > 1 or (times < 0).any().item():
+                raise ValueError(
+                    f"repeat_interleave: repeats holds integers of at least 0 in one axis, got {times.dtype} of shape "
+                    f"{times.shape}"
+                )
+        else:
+            times = whole(repeats, "repeat_interleave: repeats", 0)
         at = xp.repeat(xp.arange(x.array.shape[axis]), times)
+        if output_size is not None and at.size != output_size:
+            raise ValueError(f"repeat_interleave: output_size is {output_size}, but {at.size} elements came out")
         return pick.GetItem(x, index=(*(slice(None),) * axis, at))
 
     def ravel(self) -> Tensor:
@@ -255,7 +269,7 @@ class Shapes(Variable, result=False):
     def roll(self, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
         """Moved on by `shifts` along `dims`, what leaves at the end comes in at the start; flattened without `dims`."""
         if dims is None:
-            flat = shape.Roll(self.reshape(-1), shifts=integers((shifts,)), axes=(0,))
+            flat = shape.Roll(self.reshape(-1), shifts=(whole(shifts, "roll: shifts, without dims,"),), axes=(0,))
             return shape.Reshape(flat, shape=self.array.shape)
         steps, axes = integers((shifts,)), tuple(axis_of(self, d, "roll") for d in integers((dims,)))
         if len(steps) != len(axes) or not steps:

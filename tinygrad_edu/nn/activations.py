@@ -8,13 +8,14 @@ from tinygrad_edu.creation import full
 from tinygrad_edu.nn import functional as F
 from tinygrad_edu.nn.module import Module
 from tinygrad_edu.nn.parameter import Parameter
+from tinygrad_edu.options import integer
 from tinygrad_edu.tensor import Tensor
 
 
 class _Activation(Module):
     """A module without parameters, x of any shape to y of the same shape; its arguments are shown when printed.
 
-    `inplace` is PyTorch's and has no effect: x keeps its values.
+    `inplace` writes y into the memory of x, and y is x.
     """
 
     def extra_repr(self) -> str:
@@ -33,9 +34,9 @@ class ReLU(_Activation):
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, input: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.relu(x)
+        return F.relu(input, self.inplace)
 
 
 class ReLU6(_Activation):
@@ -45,9 +46,9 @@ class ReLU6(_Activation):
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, input: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.relu6(x)
+        return F.relu6(input, self.inplace)
 
 
 class LeakyReLU(_Activation):
@@ -57,9 +58,9 @@ class LeakyReLU(_Activation):
         super().__init__()
         self.negative_slope, self.inplace = negative_slope, inplace
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, input: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.leaky_relu(x, self.negative_slope)
+        return F.leaky_relu(input, self.negative_slope, self.inplace)
 
 
 class ELU(_Activation):
@@ -69,9 +70,9 @@ class ELU(_Activation):
         super().__init__()
         self.alpha, self.inplace = alpha, inplace
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, input: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.elu(x, self.alpha)
+        return F.elu(input, self.alpha, self.inplace)
 
 
 class CELU(_Activation):
@@ -81,9 +82,9 @@ class CELU(_Activation):
         super().__init__()
         self.alpha, self.inplace = alpha, inplace
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, input: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.celu(x, self.alpha)
+        return F.celu(input, self.alpha, self.inplace)
 
 
 class SELU(_Activation):
@@ -93,9 +94,9 @@ class SELU(_Activation):
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, input: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.selu(x)
+        return F.selu(input, self.inplace)
 
 
 class SiLU(_Activation):
@@ -105,9 +106,9 @@ class SiLU(_Activation):
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, input: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.silu(x)
+        return F.silu(input, self.inplace)
 
 
 class Mish(_Activation):
@@ -117,9 +118,9 @@ class Mish(_Activation):
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, input: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.mish(x)
+        return F.mish(input, self.inplace)
 
 
 class Hardswish(_Activation):
@@ -129,9 +130,9 @@ class Hardswish(_Activation):
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, input: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.hardswish(x)
+        return F.hardswish(input, self.inplace)
 
 
 class Hardsigmoid(_Activation):
@@ -141,9 +142,9 @@ class Hardsigmoid(_Activation):
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, input: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.hardsigmoid(x)
+        return F.hardsigmoid(input, self.inplace)
 
 
 class Hardtanh(_Activation):
@@ -151,51 +152,53 @@ class Hardtanh(_Activation):
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
+        if not min_val < max_val:
+            raise ValueError(f"Hardtanh: max_val must be above min_val, got {max_val} and {min_val}")
         self.min_val, self.max_val, self.inplace = min_val, max_val, inplace
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, input: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.hardtanh(x, self.min_val, self.max_val)
+        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
 
 class Sigmoid(_Activation):
     """y = 1 / (1 + exp(−x))."""
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, input: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.sigmoid(x)
+        return F.sigmoid(input)
 
 
 class LogSigmoid(_Activation):
     """y = ln σ(x), σ the sigmoid, without overflow."""
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, input: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.logsigmoid(x)
+        return F.logsigmoid(input)
 
 
 class Tanh(_Activation):
     """y = tanh x."""
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, input: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.tanh(x)
+        return F.tanh(input)
 
 
 class Tanhshrink(_Activation):
     """y = x − tanh x."""
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, input: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.tanhshrink(x)
+        return F.tanhshrink(input)
 
 
 class Softsign(_Activation):
     """y = x / (1 + |x|)."""
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, input: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.softsign(x)
+        return F.softsign(input)
 
 
 class Softplus(_Activation):
@@ -205,9 +208,9 @@ class Softplus(_Activation):
         super().__init__()
         self.beta, self.threshold = beta, threshold
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, input: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.softplus(x, self.beta)
+        return F.softplus(input, self.beta, self.threshold)
 
 
 class GLU(_Activation):
@@ -217,9 +220,9 @@ class GLU(_Activation):
         super().__init__()
         self.dim = dim
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, input: Any) -> Tensor:
         """x [..., 2n] -> y [..., n] along `dim`."""
-        return F.glu(x, self.dim)
+        return F.glu(input, self.dim)
 
 
 class Softmax(_Activation):
@@ -229,9 +232,9 @@ class Softmax(_Activation):
         super().__init__()
         self.dim = dim
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, input: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.softmax(x, self.dim)
+        return F.softmax(input, self.dim)
 
 
 class LogSoftmax(_Activation):
@@ -241,9 +244,9 @@ class LogSoftmax(_Activation):
         super().__init__()
         self.dim = dim
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, input: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.log_softmax(x, self.dim)
+        return F.log_softmax(input, self.dim)
 
 
 class Softmin(_Activation):
@@ -253,9 +256,9 @@ class Softmin(_Activation):
         super().__init__()
         self.dim = dim
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, input: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.softmin(x, self.dim)
+        return F.softmin(input, self.dim)
 
 
 class PReLU(Module):
@@ -271,12 +274,12 @@ class PReLU(Module):
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
-        self.num_parameters = num_parameters
+        self.num_parameters = integer(num_parameters, "PReLU: num_parameters", 0)
         self.weight = Parameter(full((num_parameters,), float(init), dtype=dtype, device=device))
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, input: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.prelu(x, self.weight)
+        return F.prelu(input, self.weight)
 
     def extra_repr(self) -> str:
         """num_parameters=1"""

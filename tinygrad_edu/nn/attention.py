@@ -12,6 +12,7 @@ from tinygrad_edu.nn import init
 from tinygrad_edu.nn.layers import Linear
 from tinygrad_edu.nn.module import Module
 from tinygrad_edu.nn.parameter import Parameter
+from tinygrad_edu.options import flag, integer, probability
 from tinygrad_edu.tensor import Tensor
 
 
@@ -57,7 +58,14 @@ class MultiheadAttention(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if num_heads < 1 or embed_dim < 1 or embed_dim % num_heads:
+        integer(embed_dim, "MultiheadAttention: embed_dim", 1), integer(num_heads, "MultiheadAttention: num_heads", 1)
+        for name, width in (("kdim", kdim), ("vdim", vdim)):
+            integer(width or 0, f"MultiheadAttention: {name}", 0)
+        dropout, batch_first = (
+            probability(dropout, "MultiheadAttention: dropout"),
+            flag(batch_first, "MultiheadAttention: batch_first"),
+        )
+        if embed_dim % num_heads:
             raise ValueError(f"MultiheadAttention: embed_dim {embed_dim} must be a multiple of num_heads {num_heads}")
         self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, embed_dim // num_heads
         self.kdim, self.vdim = kdim or embed_dim, vdim or embed_dim

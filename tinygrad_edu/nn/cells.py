@@ -10,6 +10,7 @@ from tinygrad_edu.nn import functional as F
 from tinygrad_edu.nn import init
 from tinygrad_edu.nn.module import Module
 from tinygrad_edu.nn.parameter import Parameter
+from tinygrad_edu.options import integer
 from tinygrad_edu.tensor import Tensor
 
 
@@ -63,8 +64,8 @@ class _Cell(Module):
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool, device: Any, dtype: Any) -> None:
         super().__init__()
-        if input_size < 0 or hidden_size < 1:
-            raise ValueError(f"{type(self).__name__}: sizes must be positive, got {input_size} and {hidden_size}")
+        kind = type(self).__name__
+        integer(input_size, f"{kind}: input_size", 0), integer(hidden_size, f"{kind}: hidden_size", 1)
         self.input_size, self.hidden_size = input_size, hidden_size
         rows = self.gates * hidden_size
         self.weight_ih = drawn((rows, input_size), hidden_size, device, dtype)
@@ -74,6 +75,18 @@ class _Cell(Module):
 
     def _zeros(self, x: Any) -> Tensor:
         return zeros(*x.shape[:-1], self.hidden_size, dtype=x.dtype, device=x.device)
+
+    def _check(self, x: Any, *states: Any) -> None:
+        """Raise where the input is not one row or a batch of rows, and the states are not as many rows."""
+        kind = type(self).__name__
+        if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
+            raise ValueError(
+                f"{kind}: input must be [B, {self.input_size}] or [{self.input_size}], got shape {tuple(x.shape)}"
+            )
+        wanted = (*x.shape[:-1], self.hidden_size)
+        for state in states:
+            if tuple(state.shape) != wanted:
+                raise ValueError(f"{kind}: the state has shape {tuple(state.shape)}, the input needs {wanted}")
 
     def _next(self, x: Any, h: Any, state: Any) -> Any:
         gates = F.linear(x, self.weight_ih, self.bias_ih), F.linear(h, self.weight_hh, self.bias_hh)
@@ -116,6 +129,7 @@ class RNNCell(_Cell):
     def forward(self, input: Any, hx: Any = None) -> Any:
         """x [B, input_size] or [input_size], h [B, H] or [H], zeros where None -> the next h."""
         h = self._zeros(input) if hx is None else hx
+        self._check(input, h)
         gates = F.linear(input, self.weight_ih, self.bias_ih), F.linear(h, self.weight_hh, self.bias_hh)
         return step_of(self.nonlinearity, "RNNCell")(*gates, h)[1]
 
@@ -143,6 +157,7 @@ class GRUCell(_Cell):
     def forward(self, input: Any, hx: Any = None) -> Any:
         """x [B, input_size] or [input_size], h [B, H] or [H], zeros where None -> the next h."""
         h = self._zeros(input) if hx is None else hx
+        self._check(input, h)
         return self._next(input, h, h)
 
 
@@ -169,5 +184,8 @@ class LSTMCell(_Cell):
 
     def forward(self, input: Any, hx: Any = None) -> Any:
         """x [B, input_size] or [input_size], (h, c) each [B, H] or [H], zeros where None -> the next (h, c)."""
+        if hx is not None and (not isinstance(hx, tuple | list) or len(hx) != 2):
+            raise TypeError(f"LSTMCell: the state is a pair (h, c), not a {type(hx).__name__}")
         h, c = (self._zeros(input), self._zeros(input)) if hx is None else hx
+        self._check(input, h, c)
         return self._next(input, h, (h, c))

@@ -134,11 +134,11 @@ class Sequential(_Ordered):
         else:
             self.extend(modules)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, input: Any) -> Any:
         """The input through all modules in order."""
         for module in self:
-            x = module(x)
-        return x
+            input = module(input)
+        return input
 
     def _of(self, parts: list[Module]) -> Sequential:
         return Sequential(*parts)

@@ -10,6 +10,7 @@ from tinygrad_edu.nn import functional as F
 from tinygrad_edu.nn import init
 from tinygrad_edu.nn.module import Module
 from tinygrad_edu.nn.parameter import Parameter
+from tinygrad_edu.options import integer, lengths
 from tinygrad_edu.tensor import Tensor
 
 
@@ -32,11 +33,18 @@ class _Convolution(Module):
     ) -> None:
         super().__init__()
         kind = type(self).__name__
-        if in_channels % groups or out_channels % groups or groups < 1:
+        integer(groups, f"{kind}: groups", 1)
+        integer(in_channels, f"{kind}: in_channels", 0), integer(out_channels, f"{kind}: out_channels", 0)
+        if in_channels % groups or out_channels % groups:
             raise ValueError(f"{kind}: {in_channels} and {out_channels} channels do not divide into {groups} groups")
         if padding_mode != "zeros":
             raise ValueError(f"{kind}: padding_mode {padding_mode!r} is not here; only 'zeros' is")
-        size = (kernel_size,) * self.axes if isinstance(kernel_size, int) else tuple(kernel_size)
+        size = lengths(kernel_size, self.axes, f"{kind}: kernel_size", 1)
+        lengths(stride, self.axes, f"{kind}: stride", 1), lengths(dilation, self.axes, f"{kind}: dilation", 1)
+        if not isinstance(padding, str):
+            lengths(padding, self.axes, f"{kind}: padding", 0)
+        elif padding not in ("same", "valid"):
+            raise ValueError(f"{kind}: padding is a number, 'same' or 'valid', not {padding!r}")
         self.in_channels, self.out_channels, self.kernel_size, self.groups = in_channels, out_channels, size, groups
         self.stride, self.padding, self.dilation = stride, padding, dilation
         shape = (out_channels, in_channels // groups, *size)

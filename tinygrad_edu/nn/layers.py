@@ -12,6 +12,7 @@ from tinygrad_edu.nn import functional as F
 from tinygrad_edu.nn import init
 from tinygrad_edu.nn.module import Module
 from tinygrad_edu.nn.parameter import Parameter
+from tinygrad_edu.options import axes_lengths, integer, probability
 from tinygrad_edu.tensor import Tensor
 
 
@@ -51,9 +52,9 @@ class Linear(Module):
         if self.bias is not None:
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, input: Any) -> Tensor:
         """X [..., in_features] -> Y [..., out_features]."""
-        return F.linear(x, self.weight, self.bias)
+        return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         """in_features=4, out_features=3, bias=True"""
@@ -101,7 +102,7 @@ class Embedding(Module):
         super().__init__()
         _sizes("Embedding", num_embeddings=num_embeddings, embedding_dim=embedding_dim)
         if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
+            if not -num_embeddings <= integer(padding_idx, "Embedding: padding_idx") < num_embeddings:
                 raise ValueError(f"Embedding: padding_idx {padding_idx} is outside the table of {num_embeddings} rows")
             padding_idx %= num_embeddings
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
@@ -140,9 +141,9 @@ class Embedding(Module):
             with no_grad():
                 self.weight[self.padding_idx].zero_()
 
-    def forward(self, ids: Any) -> Tensor:
-        """ids [...], integers -> rows [..., embedding_dim]."""
-        return F.embedding(ids, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
+    def forward(self, input: Any) -> Tensor:
+        """input [...], integers -> rows [..., embedding_dim]."""
+        return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
 
     def extra_repr(self) -> str:
         """10, 4, padding_idx=0"""
@@ -180,9 +181,9 @@ class LayerNorm(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-        if not shape or min(shape) < 1:
-            raise ValueError(f"LayerNorm: normalized_shape {normalized_shape} must hold at least one positive size")
+        shape = axes_lengths(normalized_shape, "LayerNorm: normalized_shape")
+        if not shape or min(shape) < 0:
+            raise ValueError(f"LayerNorm: normalized_shape {normalized_shape} must hold lengths, none below 0")
         self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
         self.weight = _empty(shape, dtype, device) if elementwise_affine else None
         self.bias = _empty(shape, dtype, device) if elementwise_affine and bias else None
@@ -195,9 +196,9 @@ class LayerNorm(Module):
         if self.bias is not None:
             init.zeros_(self.bias)
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, input: Any) -> Tensor:
         """x [..., *normalized_shape] -> y of the same shape."""
-        return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
         """(4,), eps=1e-05, elementwise_affine=True"""
@@ -232,9 +233,9 @@ class RMSNorm(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-        if not shape or min(shape) < 1:
-            raise ValueError(f"RMSNorm: normalized_shape {normalized_shape} must hold at least one positive size")
+        shape = axes_lengths(normalized_shape, "RMSNorm: normalized_shape")
+        if not shape or min(shape) < 0:
+            raise ValueError(f"RMSNorm: normalized_shape {normalized_shape} must hold lengths, none below 0")
         self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
         self.weight = _empty(shape, dtype, device) if elementwise_affine else None
         self.reset_parameters()
@@ -258,7 +259,7 @@ class Dropout(Module):
 
     Args:
         p: the probability, in [0, 1].
-        inplace: without effect: x keeps its values.
+        inplace: write y into the memory of x.
 
     Raises ValueError for a p outside.
 
@@ -270,13 +271,11 @@ class Dropout(Module):
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
-        if not 0 <= p <= 1:
-            raise ValueError(f"Dropout: p is a probability in [0, 1], not {p}")
-        self.p = p
+        self.p, self.inplace = probability(p, "Dropout: p"), inplace
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, input: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.dropout(x, self.p, self.training)
+        return F.dropout(input, self.p, self.training, self.inplace)
 
     def extra_repr(self) -> str:
         """p=0.5"""
@@ -303,9 +302,9 @@ class GELU(Module):
             raise ValueError(f"GELU: approximate is 'none' or 'tanh', not {approximate!r}")
         self.approximate = approximate
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, input: Any) -> Tensor:
         """x of any shape -> y of the same shape."""
-        return F.gelu(x, approximate=self.approximate)
+        return F.gelu(input, approximate=self.approximate)
 
     def extra_repr(self) -> str:
         """approximate='none'"""
@@ -318,5 +317,4 @@ def _empty(shape: tuple[int, ...], dtype: Any, device: Any) -> Parameter:
 
 def _sizes(layer: str, **sizes: int) -> None:
     for name, size in sizes.items():
-        if size < 0:
-            raise ValueError(f"{layer}: {name} must not be negative, not {size}")
+        integer(size, f"{layer}: {name}", 0)

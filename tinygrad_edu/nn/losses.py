@@ -8,6 +8,7 @@ from tinygrad_edu.nn import functional as F
 from tinygrad_edu.nn.functional.losses import reduction_of
 from tinygrad_edu.nn.module import Module
 from tinygrad_edu.nn.parameter import Buffer
+from tinygrad_edu.options import flag, integer, number
 from tinygrad_edu.tensor import Tensor
 
 
@@ -20,7 +21,7 @@ class _Loss(Module):
 
     def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
         super().__init__()
-        batchmean = reduction == "batchmean" and size_average is reduce is None  # what only KLDivLoss has
+        batchmean = reduction == "batchmean" and size_average is reduce is None and isinstance(self, KLDivLoss)
         self.reduction = reduction if batchmean else reduction_of(size_average, reduce, reduction, type(self).__name__)
 
     def extra_repr(self) -> str:
@@ -40,7 +41,7 @@ class NLLLoss(_Loss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(size_average, reduce, reduction)
-        self.weight, self.ignore_index = _buffer(weight), ignore_index
+        self.weight, self.ignore_index = _buffer(weight), integer(ignore_index, "NLLLoss: ignore_index")
 
     def forward(self, input: Any, target: Any) -> Tensor:
         """(input, target) -> the loss."""
@@ -60,7 +61,8 @@ class CrossEntropyLoss(_Loss):
         label_smoothing: float = 0.0,
     ) -> None:
         super().__init__(size_average, reduce, reduction)
-        self.weight, self.ignore_index, self.label_smoothing = _buffer(weight), ignore_index, label_smoothing
+        self.weight, self.ignore_index = _buffer(weight), integer(ignore_index, "CrossEntropyLoss: ignore_index")
+        self.label_smoothing = number(label_smoothing, "CrossEntropyLoss: label_smoothing", 0.0, 1.0)
 
     def forward(self, input: Any, target: Any) -> Tensor:
         """(input, target) -> the loss."""
@@ -140,7 +142,7 @@ class SmoothL1Loss(_Loss):
         beta: float = 1.0,
     ) -> None:
         super().__init__(size_average, reduce, reduction)
-        self.beta = beta
+        self.beta = number(beta, "SmoothL1Loss: beta", 0.0)
 
     def forward(self, input: Any, target: Any) -> Tensor:
         """(input, target) -> the loss."""
@@ -152,7 +154,7 @@ class HuberLoss(_Loss):
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction=reduction)
-        self.delta = delta
+        self.delta = number(delta, "HuberLoss: delta", above=0.0)
 
     def forward(self, input: Any, target: Any) -> Tensor:
         """(input, target) -> the loss."""
@@ -170,7 +172,7 @@ class KLDivLoss(_Loss):
         log_target: bool = False,
     ) -> None:
         super().__init__(size_average, reduce, reduction)
-        self.log_target = log_target
+        self.log_target = flag(log_target, "KLDivLoss: log_target")
 
     def forward(self, input: Any, target: Any) -> Tensor:
         """(input, target) -> the loss."""

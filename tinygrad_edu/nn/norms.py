@@ -9,6 +9,7 @@ from tinygrad_edu.modes import no_grad
 from tinygrad_edu.nn import functional as F
 from tinygrad_edu.nn.module import Module
 from tinygrad_edu.nn.parameter import Buffer, Parameter
+from tinygrad_edu.options import integer
 from tinygrad_edu.tensor import Tensor
 
 
@@ -21,7 +22,7 @@ class BatchNorm1d(Module):
         num_features: C of [B, C] or [B, C, T].
         eps: ε. momentum: the new part of a running mean; None counts all batches alike.
         affine: whether there are weight and bias. track_running_stats: whether running means are kept.
-        device, dtype: of the parameters.
+        device, dtype: of the parameters. bias: False for a weight alone.
 
     Buffers: running_mean, running_var [C], num_batches_tracked.
     Source: Ioffe and Szegedy, "Batch normalization", 2015.
@@ -42,12 +43,15 @@ class BatchNorm1d(Module):
         track_running_stats: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
+        integer(num_features, f"{type(self).__name__}: num_features", 0)
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         self.weight = Parameter(ones(num_features, dtype=dtype, device=device)) if affine else None
-        self.bias = Parameter(zeros(num_features, dtype=dtype, device=device)) if affine else None
+        self.bias = Parameter(zeros(num_features, dtype=dtype, device=device)) if affine and bias else None
         kept = track_running_stats
         self.running_mean = Buffer(zeros(num_features, dtype=dtype, device=device)) if kept else None
         self.running_var = Buffer(ones(num_features, dtype=dtype, device=device)) if kept else None
@@ -62,6 +66,8 @@ class BatchNorm1d(Module):
             with no_grad():
                 self.num_batches_tracked.add_(1)
             momentum = 1.0 / self.num_batches_tracked.item() if momentum is None else momentum
+        if not self.eps > 0:
+            raise ValueError(f"{type(self).__name__}: eps must be above 0, got {self.eps}")
         own = self.training or self.running_mean is None
         return F.batch_norm(
             input, self.running_mean, self.running_var, self.weight, self.bias, own, momentum or 0.0, self.eps
@@ -84,6 +90,7 @@ class GroupNorm(Module):
     Args:
         num_groups: into how many groups the channels are divided. num_channels: C of [B, C, ...].
         eps: ε. affine: whether there are weight and bias, [C]. device, dtype: of the parameters.
+        bias: False for a weight alone.
 
     Source: Wu and He, "Group normalization", 2018.
 
@@ -100,13 +107,16 @@ class GroupNorm(Module):
         affine: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
-        if num_channels % num_groups:
+        integer(num_groups, "GroupNorm: num_groups", 1)
+        if integer(num_channels, "GroupNorm: num_channels", 0) % num_groups:
             raise ValueError(f"GroupNorm: {num_channels} channels do not divide into {num_groups} groups")
         self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
         self.weight = Parameter(ones(num_channels, dtype=dtype, device=device)) if affine else None
-        self.bias = Parameter(zeros(num_channels, dtype=dtype, device=device)) if affine else None
+        self.bias = Parameter(zeros(num_channels, dtype=dtype, device=device)) if affine and bias else None
 
     def forward(self, input: Any) -> Tensor:
         """[B, C, ...] -> the same shape."""

@@ -19,9 +19,9 @@ class Identity(Module):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, input: Any) -> Any:
         """x -> x."""
-        return x
+        return input
 
 
 class Flatten(Module):
@@ -36,9 +36,9 @@ class Flatten(Module):
         super().__init__()
         self.start_dim, self.end_dim = start_dim, end_dim
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, input: Any) -> Tensor:
         """x [B, a, b, ...] -> [B, a·b·...]."""
-        return x.flatten(self.start_dim, self.end_dim)
+        return input.flatten(self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
         """start_dim=1, end_dim=-1"""
@@ -57,9 +57,9 @@ class Unflatten(Module):
         super().__init__()
         self.dim, self.unflattened_size = dim, tuple(unflattened_size)
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, input: Any) -> Tensor:
         """x [B, a·b] -> [B, a, b]."""
-        return x.unflatten(self.dim, self.unflattened_size)
+        return input.unflatten(self.dim, self.unflattened_size)
 
     def extra_repr(self) -> str:
         """dim=1, unflattened_size=(3, -1)"""

@@ -11,6 +11,7 @@ from tinygrad_edu.nn import functional as F
 from tinygrad_edu.nn.cells import drawn, gru_step, lstm_step, step_of
 from tinygrad_edu.nn.module import Module
 from tinygrad_edu.nn.utils.rnn import PackedSequence, packed_like, unpacked
+from tinygrad_edu.options import flag, integer, probability
 from tinygrad_edu.tensor import Tensor
 
 
@@ -31,12 +32,15 @@ class _Recurrent(Module):
     ) -> None:
         super().__init__()
         kind = type(self).__name__
-        if input_size < 0 or hidden_size < 1 or num_layers < 1:
-            raise ValueError(f"{kind}: sizes must be positive, got {input_size}, {hidden_size} and {num_layers} layers")
-        if not 0 <= dropout <= 1:
-            raise ValueError(f"{kind}: dropout is a probability in [0, 1], not {dropout}")
+        for name, size in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
+            integer(size, f"{kind}: {name}", 1)
+        for name, option in (("bias", bias), ("batch_first", batch_first), ("bidirectional", bidirectional)):
+            flag(option, f"{kind}: {name}")
+        if isinstance(dropout, bool):
+            raise TypeError(f"{kind}: dropout is a probability, not {dropout}")
+        dropout = probability(dropout, f"{kind}: dropout")
         self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
-        self.batch_first, self.dropout, self.bidirectional = batch_first, float(dropout), bidirectional
+        self.batch_first, self.dropout, self.bidirectional = batch_first, dropout, bidirectional
         ways = ["", "_reverse"] if bidirectional else [""]
         rows = self.gates * hidden_size
         for layer in range(num_layers):
@@ -105,7 +109,10 @@ class _Recurrent(Module):
         shape = (self.num_layers * (1 + self.bidirectional), x.shape[1], self.hidden_size)
         if given is None:
             return zeros(shape, dtype=x.dtype, device=x.device)
-        given = given.unsqueeze(1) if alone else given
+        if alone and given.ndim == 2:
+            given = given.unsqueeze(1)
+        elif alone:
+            raise ValueError(f"{type(self).__name__}: a sequence without a batch needs a first state of two axes")
         if given.shape != shape:
             raise ValueError(f"{type(self).__name__}: the first state has shape {given.shape}, expected {shape}")
         return given
@@ -239,7 +246,7 @@ class LSTM(_Recurrent):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        if proj_size:
+        if integer(proj_size, "LSTM: proj_size", 0):
             raise ValueError("LSTM: proj_size is not here; put a Linear behind the layer")
         super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device, dtype)
 
@@ -253,6 +260,8 @@ class LSTM(_Recurrent):
     def _each(self, states: Any, change: Callable[[Any], Any]) -> Any:
         if isinstance(states, list):
             states = tuple(stack([state[i] for state in states]) for i in (0, 1))
+        if states is not None and (not isinstance(states, tuple | list) or len(states) != 2):
+            raise TypeError(f"LSTM: the first state is a pair (h, c), not a {type(states).__name__}")
         h, c = (None, None) if states is None else states
         return change(h), change(c)
 

@@ -10,6 +10,7 @@ from tinygrad_edu.ops.curve import Log1p, NormalCdf, Sigmoid
 from tinygrad_edu.ops.order import Max
 from tinygrad_edu.ops.reduction import Sum, kept
 from tinygrad_edu.ops.shape import Permute, Reshape
+from tinygrad_edu.sums import narrow, total, wide
 from tinygrad_edu.tape import Op
 
 
@@ -74,14 +75,14 @@ class LogSumExp(Op):
     """{out} = ln Σ exp {x} over {axes}, the largest taken out first"""
 
     def forward(x, *, axes, keepdim=False):
-        xp = module_of(x)
-        top = largest(x, axes, -xp.inf)
+        xp, exact = module_of(x), wide(x)
+        top = largest(exact, axes, -xp.inf)
         top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
         with quiet(x):
-            first = x == top
-            rest = xp.where(first, 0, xp.exp(x - top)).sum(axis=axes, keepdims=True)
-            y = xp.log1p(rest + (first.sum(axis=axes, keepdims=True) - 1).astype(x.dtype)) + top
-        return y if keepdim else y.squeeze(axes)
+            first = exact == top
+            rest = total(xp.where(first, 0, xp.exp(exact - top)), axes, True)
+            y = xp.log1p(rest + (total(first, axes, True) - 1).astype(exact.dtype)) + top
+        return narrow(y if keepdim else y.squeeze(axes), x.dtype)
 
     def dx(g, x, axes, keepdim, x_shape):
         """d{x} = d{out} ⊙ exp({x} − {out})"""

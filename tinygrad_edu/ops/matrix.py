@@ -2,8 +2,9 @@
 
 import math
 
-from tinygrad_edu.backend import module_of
+from tinygrad_edu.contraction import contracted
 from tinygrad_edu.ops.shape import Reshape, Transpose
+from tinygrad_edu.sums import product
 from tinygrad_edu.tape import Op
 
 
@@ -13,18 +14,18 @@ class Matmul(Op):
     promotes = True
 
     def forward(x, y):
-        return x @ y
+        return product(x, y)
 
     def dx(g, y):
         """d{x} = d{out}·{y}ᵀ"""
-        return g @ Transpose(y)
+        return Matmul(g, Transpose(y))
 
     def dy(g, x, y_shape):
         """d{y} = {x}ᵀ·d{out}"""
         if len(y_shape) == 2 and len(x.shape) > 2:  # one product over all rows, not one per leading axis and a sum
             rows = math.prod(x.shape[:-1])
             x, g = Reshape(x, shape=(rows, x.shape[-1])), Reshape(g, shape=(rows, g.shape[-1]))
-        return Transpose(x) @ g
+        return Matmul(Transpose(x), g)
 
 
 class Einsum(Op):
@@ -34,7 +35,7 @@ class Einsum(Op):
     promotes = True
 
     def forward(*xs, equation):
-        return module_of(xs[0]).einsum(equation, *xs, optimize=len(xs) > 1)
+        return contracted(equation, xs)
 
     def dxs(g, position, xs, equation):
         """d of an input = d{out} with the other inputs, by the same letters"""

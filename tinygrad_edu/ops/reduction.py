@@ -3,6 +3,7 @@
 from tinygrad_edu.backend import floating, largest, module_of, quiet, sum_dtype
 from tinygrad_edu.ops.choice import Cast, Where
 from tinygrad_edu.ops.shape import Cat, Expand, Narrow, Permute, Reshape
+from tinygrad_edu.sums import narrow, total, wide
 from tinygrad_edu.tape import Op
 
 
@@ -22,7 +23,7 @@ class Sum(Op):
     """{out} = Σ {x} over {axes}"""
 
     def forward(x, *, axes, keepdim=False):
-        return x.sum(axis=axes, keepdims=keepdim, dtype=sum_dtype(x))
+        return total(x, axes, keepdim)
 
     def dx(g, axes, keepdim, x_shape):
         """d{x} = d{out}, copied along {axes}"""
@@ -33,9 +34,8 @@ class Mean(Op):
     """{out} = Σ {x} / n over {axes}; of nothing it is NaN"""
 
     def forward(x, *, axes, keepdim=False):
-        n = _count(x.shape, axes)
-        total = floating(x).sum(axis=axes, keepdims=keepdim)
-        return total * (1.0 / n) if n else total * float("nan")
+        n, x = _count(x.shape, axes), floating(x)
+        return narrow(total(wide(x), axes, keepdim) * (1.0 / n if n else float("nan")), x.dtype)
 
     def dx(g, axes, keepdim, x_shape):
         """d{x} = d{out} / n, copied along {axes}"""
@@ -96,11 +96,11 @@ class Norm(Op):
     """{out} = √(Σ {x}²) over {axes}; the gradient at 0 is 0"""
 
     def forward(x, *, axes, keepdim=False):
-        xp = module_of(x)
-        top = largest(xp.abs(x), axes, 0.0)
+        xp, exact = module_of(x), wide(x)
+        top = largest(xp.abs(exact), axes, 0.0)
         top = xp.where(xp.isfinite(top) & (top > 0), top, xp.ones_like(top))
-        y = xp.sqrt(xp.square(x / top).sum(axis=axes, keepdims=True)) * top  # squares of large numbers overflow
-        return y if keepdim else y.squeeze(axes)
+        y = xp.sqrt(total(xp.square(exact / top), axes, True)) * top  # squares of large numbers overflow
+        return narrow(y if keepdim else y.squeeze(axes), x.dtype)
 
     def dx(g, x, out, axes, keepdim, x_shape):
         """d{x} = d{out} ⊙ {x} / {out}"""
@@ -129,8 +129,11 @@ class Prod(Op):
         return Reshape(factors, shape=shape)
 
     def forward(x, *, axes, keepdim=False):
+        exact = wide(x)
         with quiet(x):
-            return x.prod(axis=axes, keepdims=keepdim, dtype=sum_dtype(x))
+            if x.dtype.kind != "f":
+                return x.prod(axis=axes, keepdims=keepdim, dtype=sum_dtype(x))
+            return narrow(exact.prod(axis=axes, keepdims=keepdim), x.dtype)
 
     def dx(g, x, axes, keepdim, x_shape):
         """d{x} = d{out} ⊙ the product of all others"""

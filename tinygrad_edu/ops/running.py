@@ -1,9 +1,10 @@
 """Ops that go along an axis and keep what they have so far: sums, products, extremes."""
 
-from tinygrad_edu.backend import module_of, quiet, sum_dtype
+from tinygrad_edu.backend import float64, module_of, quiet, sum_dtype
 from tinygrad_edu.ops.arithmetic import Mul
 from tinygrad_edu.ops.index import ScatterAdd
 from tinygrad_edu.ops.shape import Flip, Narrow, Pad
+from tinygrad_edu.sums import running
 from tinygrad_edu.tape import Op
 
 
@@ -11,7 +12,7 @@ class Cumsum(Op):
     """{out}_i = Σ {x}_j over j ≤ i along {axis}"""
 
     def forward(x, *, axis):
-        return x.cumsum(axis=axis, dtype=sum_dtype(x))
+        return running(x, axis)
 
     def dx(g, axis):
         """d{x}_j = Σ d{out}_i over i ≥ j"""
@@ -50,7 +51,7 @@ class Cumprod(Op):
     def dx(g, x, axis):
         """d{x}_k = Π {x}_j over j < k ⊙ Σ over i ≥ k of d{out}_i ⊙ Π {x}_j over k < j ≤ i"""
         xp = module_of(x)
-        x, g = xp.moveaxis(x, axis, 0), xp.moveaxis(g, axis, 0)
+        x, g = (xp.moveaxis(each, axis, 0).astype(float64) for each in (x, g))  # a long sum, one by one
         d = xp.ones_like(x)
         d[1:] = x[:-1].cumprod(axis=0)
         behind = 0.0

@@ -3,6 +3,7 @@
 import itertools
 
 from tinygrad_edu.backend import module_of, side_by_side, to_device, unlocked
+from tinygrad_edu.sums import total
 from tinygrad_edu.tape import Op
 
 
@@ -110,7 +111,7 @@ class SumTo(Op):
     def forward(x, *, shape):
         lead = x.ndim - len(shape)
         axes = tuple(range(lead)) + tuple(i + lead for i, n in enumerate(shape) if n == 1 and x.shape[i + lead] != 1)
-        return x.sum(axis=axes).reshape(shape)
+        return total(x, axes).reshape(shape)
 
     def dx(g, x_shape):
         """d{x} = d{out}, copied along the summed axes"""

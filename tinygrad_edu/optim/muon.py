@@ -191,8 +191,6 @@ class MuonAdamW(Optimizer):
 
 
 def _check(group: dict[str, Any]) -> None:
-    if len(group["ns_coefficients"]) != 3:
-        raise ValueError(f"Muon: ns_coefficients are three numbers, not {group['ns_coefficients']}")
     if group["adjust_lr_fn"] not in (None, "original", "match_rms_adamw"):
         raise ValueError(f"Muon: adjust_lr_fn is 'original' or 'match_rms_adamw', not {group['adjust_lr_fn']!r}")
     for i, p in enumerate(group["params"]):

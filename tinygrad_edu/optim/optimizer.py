@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal
@@ -12,6 +14,7 @@ from tinygrad_edu.modes import enable_grad
 from tinygrad_edu.nn.module import zero_grads
 from tinygrad_edu.optim.flat import Flat, Kept, Layout
 from tinygrad_edu.optim.groups import as_groups, match, new_group
+from tinygrad_edu.options import flag, number
 from tinygrad_edu.tape import wrap
 from tinygrad_edu.tensor import Tensor, tensor
 
@@ -22,6 +25,12 @@ def leaves_grad(update: Callable[..., None]) -> Callable[..., None]:
     """Mark an `update` that does not write to grad: then it may get the gradients themselves instead of a copy."""
     update.leaves_grad = True  # type: ignore[attr-defined]
     return update
+
+
+@functools.cache
+def _defaults(init: Any) -> dict[str, Any]:
+    parameters = inspect.signature(init).parameters
+    return {name: p.default for name, p in parameters.items() if p.default is not p.empty}
 
 
 class Optimizer:
@@ -88,14 +97,30 @@ class Optimizer:
         raise NotImplementedError("an optimizer needs an update(param, grad, state, step, group)")
 
     def check(self, group: dict[str, Any]) -> None:
-        """Raise ValueError for an option out of its range: a number not finite or below 0, a pair not in [0, 1)."""
+        """Raise ValueError or TypeError for an option out of its range.
+
+        An option is of the kind of its default in `__init__`, or of what was given where there is none: a finite number
+        of at least 0, True or False, or several numbers; betas lie in [0, 1).
+        """
+        kinds = _defaults(type(self).__init__)
         for key in self.defaults_of(group):
-            value = group[key]
-            if isinstance(value, Tensor) or (isinstance(value, float | int) and not 0 <= value < math.inf):
-                raise ValueError(f"{self._name}: {key} must be a finite number of at least 0, not {value}")
-        betas = group.get("betas", (0, 0))
-        if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
-            raise ValueError(f"{self._name}: betas are two numbers in [0, 1), not {betas}")
+            value, what = group[key], f"{self._name}: {key}"
+            default = value if kinds.get(key) is None else kinds[key]
+            if isinstance(value, Tensor):
+                raise ValueError(f"{what} must be a finite number of at least 0, not a Tensor: give its .item()")
+            if isinstance(default, bool):
+                flag(value, what)
+            elif isinstance(default, int | float):
+                if not 0 <= number(value, what, nan=True) < math.inf:
+                    raise ValueError(f"{what} must be a finite number of at least 0, not {value}")
+            elif isinstance(default, tuple):
+                if not isinstance(value, tuple | list) or len(value) != len(default):
+                    raise ValueError(f"{what} are {len(default)} numbers, not {value!r}")
+                if any(isinstance(part, Tensor) for part in value):
+                    raise ValueError(f"{what} must be numbers, not Tensors: give their .item()")
+                parts = [number(part, what) for part in value]
+                if key == "betas" and not all(0 <= beta < 1 for beta in parts):
+                    raise ValueError(f"{what} are two numbers in [0, 1), not {value}")
 
     def rule(self, group: dict[str, Any]) -> type[Optimizer]:
         """Whose `slots`, `update` and `takes` hold for a group: this class's."""

@@ -1,6 +1,7 @@
 """The files of a run: weights, tokenizer and training state, saved together and checked before they are used."""
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import os
@@ -12,8 +13,19 @@ from typing import Any
 import numpy as np
 
 from tinygrad_edu.data import DataError, Tokenizer, tokenizer_from_json
+from tinygrad_edu.data.checked import (
+    InputError,
+    check_fields,
+    check_options,
+    check_packed,
+    file_bytes,
+    parse_json,
+    size_beyond,
+    unusable,
+)
 from tinygrad_edu.files import flush_folder, rename, write_atomically, write_beside
 from tinygrad_edu.generation import Model
+from tinygrad_edu.training.config import TrainConfig
 
 FORMAT = 1
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
@@ -21,10 +33,13 @@ STATE, STATE_TENSORS = "state.json", "state.safetensors"
 FILES = (WEIGHTS, TOKENIZER, STATE, STATE_TENSORS)  # all but config.json, which has their SHA-256
 NEXT = ".next"
 
+MARK = "sha256"  # in state.json: of the weights and tensors that it was saved with
+_HEAD = {"format": int, "model": str, "config": dict, "tokenizer_sha256": str, "sha256": dict[str, str]}
+
 Arrays = Mapping[str, np.ndarray]
 
 
-class CheckpointError(ValueError):
+class CheckpointError(InputError):
     """A folder that holds no usable checkpoint: missing, cut short, damaged, newer, or of another model."""
 
 
@@ -44,31 +59,56 @@ class Checkpoint:
     state: dict[str, Any] | None
     tensors: dict[str, np.ndarray] | None
 
-    def build(self, models: Mapping[str, tuple[Any, Any]]) -> Model:
-        """The model with the saved weights. models: a model's name to (its class, its Config class).
+    def options(self, models: Mapping[str, tuple[Any, Any]]) -> Any:
+        """The model's Config with the saved values. models: a model's name to (its class, its Config class).
 
-        Raises CheckpointError for a name, option or shape that is not among them.
+        Raises CheckpointError for a name or option that is not among them, a value of another type, or a size that the
+        weights do not have.
         """
+        path = self.folder / CONFIG
         if self.model not in models:
-            known = ", ".join(models)
-            raise CheckpointError(f"{self.folder / CONFIG} is of a model {self.model!r}; known here are {known}")
-        build, options = models[self.model]
-        # no size of a model exceeds the number of its weights; a damaged one could ask for more memory than there is
+            raise CheckpointError(f"{path} is of a model {self.model!r}; known here are {', '.join(models)}")
+        kind = models[self.model][1]
         held = sum(weight.size for weight in self.weights.values())
-        for name, size in self.config.items():
-            if isinstance(size, int) and size > held:
-                raise CheckpointError(
-                    f"{self.folder / CONFIG} does not fit the weights beside it: {name} is {size}, but they are only "
-                    f"{held} numbers; restore it from a copy"
-                )
+        if size := size_beyond(self.config, held):
+            raise CheckpointError(
+                f"{path} does not fit the weights beside it: {size} is {self.config[size]}, but they are only {held} "
+                f"numbers; restore it from a copy"
+            )
         try:
-            model = build(options(**self.config))
+            check_options(kind, self.config, str(path))
+            return kind(**self.config)
+        except DataError as error:
+            raise CheckpointError(f"{error}; {self.folder / WEIGHTS} does not fit a {self.model} without it") from None
+        except ValueError as error:
+            raise CheckpointError(f"{self.folder / WEIGHTS} does not fit a {self.model}: {error}") from None
+
+    def build(self, models: Mapping[str, tuple[Any, Any]]) -> Model:
+        """The model with the saved weights. Raises CheckpointError as `options` does, and for another shape."""
+        options = self.options(models)
+        try:
+            model = models[self.model][0](options)
             model.load_state_dict(self.weights)
         except MemoryError:
             raise CheckpointError(f"{self.folder / CONFIG} asks for more memory than there is: {self.config}") from None
-        except (TypeError, ValueError) as error:
+        except ValueError as error:
             raise CheckpointError(f"{self.folder / WEIGHTS} does not fit a {self.model}: {error}") from None
         return model
+
+    def training(self) -> dict[str, Any]:
+        """The options of the run's `TrainConfig`, as far as its state holds them; empty without one.
+
+        Raises CheckpointError for a value of another type.
+        """
+        kept = (self.state or {}).get("training", {})
+        where = f"{self.folder / STATE}: training"
+        try:
+            check_fields(kept, {}, where)
+            known = {f.name: kept[f.name] for f in dataclasses.fields(TrainConfig) if f.name in kept}
+            check_options(TrainConfig, known, where)
+        except DataError as error:
+            raise CheckpointError(str(error)) from None
+        return known
 
 
 def save_checkpoint(
@@ -95,7 +135,9 @@ def save_checkpoint(
     folder = Path(folder)
     contents = {WEIGHTS: save(_contiguous(weights)), TOKENIZER: tokenizer.to_json().encode()}
     if state is not None:
-        contents |= {STATE_TENSORS: save(_contiguous(tensors or {})), STATE: _json(state)}
+        contents[STATE_TENSORS] = save(_contiguous(tensors or {}))
+        mark = {name: _sha256(contents[name]) for name in (WEIGHTS, STATE_TENSORS)}
+        contents[STATE] = _json({**state, MARK: mark})
     head = _json(
         {
             "format": FORMAT,
@@ -164,19 +206,40 @@ def load_checkpoint(folder: str | os.PathLike[str], *, resume: bool = False) -> 
     size = head["config"].get("vocab_size")
     if not isinstance(size, int) or len(tokenizer) > size:
         raise CheckpointError(f"{folder / TOKENIZER} has {len(tokenizer)} entries, the model's vocab_size is {size}")
+    if fault := unusable(weights):
+        raise CheckpointError(
+            f"{folder / WEIGHTS} holds {fault}: its training diverged, or it is damaged; take an earlier copy"
+        )
     state = tensors = None
     if resume:
-        state = _parse(folder / STATE, _read(folder, STATE, digests))
-        tensors = _arrays(folder, STATE_TENSORS, digests)
+        state, tensors = _state(folder, digests)
     return Checkpoint(folder, head["model"], head["config"], tokenizer, weights, state, tensors)
+
+
+def _state(folder: Path, digests: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The training state, which belongs to the weights: one from this version on holds their SHA-256."""
+    tensors = _arrays(folder, STATE_TENSORS, digests)
+    state = _parse(folder / STATE, _read(folder, STATE, digests))
+    mark = state.pop(MARK, {})
+    for name in (WEIGHTS, STATE_TENSORS):
+        if isinstance(mark, dict) and mark.get(name) in (None, _sha256(_read(folder, name, digests))):
+            continue
+        raise CheckpointError(
+            f"{folder / STATE} is of another save than {name} beside it: training cannot go on from the two; restore "
+            f"both from one copy, or start a new run from the weights with --init-from"
+        )
+    return state, tensors
 
 
 def _head(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
     head = {"sha256": {}, **_parse(path, _bytes(path))}
-    kinds = {"format": int, "model": str, "config": dict, "tokenizer_sha256": str, "sha256": dict}
-    if wrong := [name for name, kind in kinds.items() if not isinstance(head.get(name), kind)]:
-        raise CheckpointError(f"{path} is no checkpoint's {CONFIG}: {', '.join(wrong)} missing or of another kind")
+    if missing := [name for name in _HEAD if head.get(name) is None]:
+        raise CheckpointError(f"{path} is no checkpoint's {CONFIG}: {', '.join(missing)} missing")
+    try:
+        check_fields(head, _HEAD, f"{path} is no checkpoint's {CONFIG}")
+    except DataError as error:
+        raise CheckpointError(str(error)) from None
     if foreign := sorted(head["sha256"].keys() - set(FILES)):
         raise CheckpointError(
             f"{path} speaks of {foreign[0]!r}, which is no file of a checkpoint; restore it from a copy"
@@ -194,6 +257,11 @@ def _read(folder: Path, name: str, digests: Mapping[str, str]) -> bytes:
     found = [candidate for candidate in (path, folder / (name + NEXT)) if candidate.is_file()]
     if not found:
         raise CheckpointError(f"{path} is missing: the checkpoint is incomplete; copy the whole folder again")
+    if digests and name not in digests:
+        raise CheckpointError(
+            f"{path} is of another save than the weights beside it: {CONFIG} says nothing of it; restore the folder "
+            f"from a copy, or start a new run from the weights with --init-from"
+        )
     for candidate in found:
         content = _bytes(candidate)
         if name not in digests or _sha256(content) == digests[name]:
@@ -206,9 +274,9 @@ def _read(folder: Path, name: str, digests: Mapping[str, str]) -> bytes:
 
 def _bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes()
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be read ({error.strerror})") from None
+        return file_bytes(path, "file")
+    except DataError as error:
+        raise CheckpointError(str(error).removeprefix("file ")) from None
 
 
 def _sha256(content: bytes) -> str:
@@ -222,15 +290,26 @@ def _arrays(folder: Path, name: str, digests: Mapping[str, str]) -> dict[str, np
     content = _read(folder, name, digests)
     try:
         return load(content)
-    except (SafetensorError, KeyError, ValueError, TypeError) as error:
+    except KeyError as error:  # a type that NumPy does not have
+        raise CheckpointError(f"{folder / name} holds tensors of type {error}, which cannot be read") from None
+    except (SafetensorError, ValueError, TypeError) as error:
+        _check_packed(content, folder / name)
         raise CheckpointError(f"{folder / name} is damaged or no safetensors file ({error})") from None
 
 
-def _parse(path: Path, content: bytes) -> dict[str, Any]:
+def _check_packed(content: bytes, path: Path) -> None:
     try:
-        value = json.loads(content)
-    except (ValueError, RecursionError):
-        raise CheckpointError(f"{path} is damaged or no JSON file; restore it from a copy") from None
+        check_packed(content[:512], path, "file")
+    except DataError as error:
+        raise CheckpointError(str(error)) from None
+
+
+def _parse(path: Path, content: bytes) -> dict[str, Any]:
+    _check_packed(content, path)
+    try:
+        value = parse_json(content, str(path), "is damaged or no JSON file")
+    except DataError as error:
+        raise CheckpointError(f"{error}; restore it from a copy") from None
     if not isinstance(value, dict):
         raise CheckpointError(f"{path} is no file of a checkpoint; restore it from a copy")
     return value

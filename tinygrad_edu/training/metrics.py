@@ -4,9 +4,11 @@ import dataclasses
 import json
 import math
 import os
+import warnings
 from pathlib import Path
 from typing import Any, ClassVar
 
+from tinygrad_edu.data.checked import DataError, check_fields, check_options, file_bytes, parse_json
 from tinygrad_edu.files import append, write_atomically
 
 
@@ -47,34 +49,37 @@ class MetricsFile:
 
 
 def read_metrics(path: str | os.PathLike[str]) -> list[Metrics]:
-    """The lines of a metrics.jsonl, without a last one that a crash cut short; null losses come back as NaN.
+    """The lines of a metrics.jsonl; null losses come back as NaN. A last one that a crash cut short is left out, with a
+    warning.
 
-    Raises ValueError, naming file and line, for anything else that is no line of metrics.
+    Raises DataError, naming file and line, for anything else that is no line of metrics, or a step that does not come
+    after that of the line before.
     """
-    found = []
-    lines = Path(path).read_bytes().splitlines(keepends=True)
+    found: list[Metrics] = []
+    lines = file_bytes(Path(path), "record").splitlines(keepends=True)
     for number, line in enumerate(lines, 1):
         try:
-            found.append(_metrics(json.loads(line)))
-        except (ValueError, TypeError, KeyError, RecursionError):
-            if number == len(lines) and not line.endswith(b"\n"):
-                break
+            metrics = _metrics(parse_json(line, "it", "is no JSON"))
+            if found and metrics.step <= found[-1].step:
+                raise DataError(f"step {metrics.step} comes after step {found[-1].step}")
+        except DataError as error:
             shown = line.decode(errors="replace").strip()[:60]
-            raise ValueError(f"{path}, line {number}: no line of metrics: {shown!r}; repair or delete it") from None
+            if number == len(lines) and not line.endswith(b"\n"):
+                warnings.warn(f"{path}, line {number}: cut short in a crash, and left out: {shown!r}", stacklevel=2)
+                break
+            raise DataError(
+                f"{path}, line {number}: no line of metrics ({error}): {shown!r}; repair or delete it"
+            ) from None
+        found.append(metrics)
     return found
 
 
-def _metrics(fields: dict[str, Any]) -> Metrics:
+def _metrics(fields: Any) -> Metrics:
+    fields = check_fields(fields, {"train_loss": float | None}, "it")
     if fields["train_loss"] is None:
-        fields["train_loss"] = math.nan
-    metrics = Metrics(**fields)
-    integers, others = (metrics.step, metrics.tokens), (metrics.train_loss, metrics.lr, metrics.seconds)
-    if not all(type(n) is int for n in integers) or not all(type(x) in (int, float) for x in others):
-        raise TypeError
-    optional = (metrics.val_loss, metrics.smoothed_loss, metrics.tokens_per_second, metrics.flops_per_second)
-    if not all(type(x) in (int, float, type(None)) for x in optional):
-        raise TypeError
-    return metrics
+        return dataclasses.replace(_metrics({**fields, "train_loss": 0}), train_loss=math.nan)
+    check_options(Metrics, fields, "it")
+    return Metrics(**fields)
 
 
 def _line(metrics: Metrics) -> str:

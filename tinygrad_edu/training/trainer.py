@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from tinygrad_edu import random
-from tinygrad_edu.data import Source, TextSource, Tokenizer
+from tinygrad_edu.data import DataError, Source, TextSource, Tokenizer
+from tinygrad_edu.data.checked import check_fields, check_options
 from tinygrad_edu.generation import Model
 from tinygrad_edu.nn.utils import clip_grad_norm_
 from tinygrad_edu.optim import Optimizer, decay_groups
@@ -24,6 +25,18 @@ from tinygrad_edu.training.optimization import optimizer_of, schedule_of, set_mo
 
 Backward = Callable[[Model, Any], tuple[float, int]]  # a model, and a batch as its `loss` takes it
 
+# what `load_state` needs; "data" and "smoothed" are not in the oldest states
+_STATE = {
+    "step": int,
+    "tokens": int,
+    "seconds": float,
+    "unwritten": tuple[float, int],
+    "best": dict,
+    "text_sha256": str,
+    "order": dict[str, int],
+    "random": dict[str, int],
+    "optimizer_steps": dict[str, int],
+}
 _EVALUATION_POSITIONS = 4096  # in one batch of an evaluation: enough to keep the processor busy, little memory
 
 
@@ -259,6 +272,11 @@ class Trainer:
         Raises CheckpointError where something is missing or belongs to another model or text; nothing is changed then.
         """
         try:
+            check_fields(state, _STATE, "the state")
+            for name, kind in (("best", Best), ("smoothed", Smoothed)):
+                check_options(kind, state.get(name, {}), f"the state: {name}")
+            if min(state["step"], state["tokens"]) < 0:
+                raise DataError(f"the state: step {state['step']} and tokens {state['tokens']} must be 0 or more")
             if state["text_sha256"] != self.data.fingerprint:
                 raise CheckpointError(
                     "the text differs from the one this run was started on; resume with the same data file, or train "
@@ -270,6 +288,8 @@ class Trainer:
                 numbers[name]: {"step": step} for name, step in state["optimizer_steps"].items()
             }
             for key, kept in tensors.items():
+                if np.isnan(kept).any():
+                    raise DataError(f"the optimizer's {key} holds NaN")
                 slot, _, name = key.partition("/")
                 slots[numbers[name]][slot] = kept
             best, order, stream = Best(**state["best"]), random.Generator(), random.Generator()
@@ -277,7 +297,7 @@ class Trainer:
             stream.set_state(state["random"])
             loss, labels = state["unwritten"]
             smoothed = Smoothed(**state.get("smoothed", {}))
-            step, tokens, seconds = int(state["step"]), int(state["tokens"]), float(state["seconds"])
+            step, tokens, seconds = state["step"], state["tokens"], float(state["seconds"])
             self.data.load_state(state.get("data", {}))
             self.optimizer.load_state_dict({"state": slots, "param_groups": groups})
         except CheckpointError:

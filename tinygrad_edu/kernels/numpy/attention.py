@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...buffers import empty
+from ...sums import ones, product, row_sums
 from .. import crew
-from .common import Gradients, ones
+from .common import Gradients
 
 GROUP = 1 << 20  # bytes of scores that are worked on together
 CALM = 30.0  # |score| up to which exp needs no shift: e³⁰ is far from both ends of float32, but beyond float16's
@@ -105,12 +106,12 @@ def attention(
                 continue
             np.matmul(q[group][:, :, i:j], scaled[group][..., :end], out=e)
             _exp(e, None if visible is None else visible[group][:, :, i:j, :end], corner)
-            total = np.matmul(e, one[:end])
+            total = row_sums(e, one[:end])
             if visible is not None or queries > keys:
                 total[total == 0] = 1
             np.reciprocal(total, out=total)
             e *= total[..., None]
-            np.matmul(e, v[group][:, :, :end], out=o)
+            product(e, v[group][:, :, :end], out=o)
     return output, Weights(weights, output, is_causal, scale) if keep else None
 
 
@@ -192,7 +193,7 @@ def attention_backward(
                 ds -= level[group][:, :, i:j]
                 ds *= p
             if dq is not None:
-                np.matmul(ds, k[group][:, :, :end], out=dq[group][:, :, i:j])
+                product(ds, k[group][:, :, :end], out=dq[group][:, :, i:j])
             if dk is not None:
                 _add_product(dk[group][:, :, :end], ds, q[group][:, :, i:j], j == queries)
     return dq, dk, dv
@@ -201,9 +202,9 @@ def attention_backward(
 def _add_product(total, weights, rows, first):
     """total = weightsᵀ·rows the first time, later total += weightsᵀ·rows."""
     if first:
-        np.matmul(weights.swapaxes(2, 3), rows, out=total)
+        product(weights.swapaxes(2, 3), rows, out=total)
     else:
-        total += np.matmul(weights.swapaxes(2, 3), rows)
+        total += product(weights.swapaxes(2, 3), rows)
 
 
 def _gradients(q, k, v, need):

@@ -25,19 +25,6 @@ def constants(*values) -> dict[np.dtype, Scalars]:
     return {np.dtype(dtype): scalars(dtype, *values) for dtype in (np.float32, np.float64)}
 
 
-_ones: dict[np.dtype, np.ndarray] = {}
-
-
-def ones(count, dtype):
-    """`count` ones, read-only; `ones(N) @ x` and `x @ ones(D)` are the fast sums over an axis."""
-    known = _ones.get(dtype)
-    if known is None or known.size < count:
-        known = np.ones(max(count, 4096), dtype)
-        known.flags.writeable = False
-        _ones[dtype] = known
-    return known[:count]
-
-
 def viewed(x, shape):
     """`x` with another shape: a view where strides allow it, a copy on reused memory otherwise."""
     if x.flags.c_contiguous:

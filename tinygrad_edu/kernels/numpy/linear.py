@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 
 from ...buffers import empty
+from ...sums import BLOCK, WIDE, column_sums, ones, product
 from .. import crew
-from .common import Gradients, ones, viewed
+from .common import Gradients, viewed
 
 ONE_HOT = 512  # up to this many rows a table's gradient is one product with a one-hot matrix
 
@@ -20,9 +21,12 @@ def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) ->
     array([[11., 18.]])
     """
     rows = viewed(x, (-1, x.shape[-1])) if x.shape[-1] else x.reshape(_count(x), 0)
-    y = empty((rows.shape[0], weight.shape[0]), x.dtype)
     with crew.apart:
-        np.matmul(rows, weight.T, out=y)
+        y = empty((rows.shape[0], weight.shape[0]), x.dtype)
+        if weight.shape[1] <= (WIDE if len(rows) > 1 else 8 * WIDE):  # to cut a product of one row costs half as much
+            np.matmul(rows, weight.T, out=y)
+        else:
+            product(rows, weight.T, out=y)
     if bias is not None:
         y += bias
     return y.reshape(*x.shape[:-1], weight.shape[0])
@@ -48,14 +52,12 @@ def linear_backward(
     rows: Any = viewed(x, (count, x.shape[-1])) if need[1] else None
     dx = empty((count, weight.shape[1]), g.dtype) if need[0] else None
     dweight = empty((g.shape[-1], x.shape[-1]), g.dtype) if need[1] else None
-    dbias = empty((g.shape[-1],), g.dtype) if need[2] else None
     with crew.apart:
         if dx is not None:
             np.matmul(flat, weight, out=dx)
         if dweight is not None:
-            np.matmul(flat.T, rows, out=dweight)
-        if dbias is not None:
-            np.matmul(ones(count, g.dtype), flat, out=dbias)
+            product(flat.T, rows, out=dweight)
+        dbias = column_sums(flat, ones(count, g.dtype)) if need[2] else None
     return None if dx is None else dx.reshape(*g.shape[:-1], weight.shape[1]), dweight, dbias
 
 
@@ -94,8 +96,7 @@ def embedding_backward(g: np.ndarray, ids: np.ndarray, rows: int) -> np.ndarray:
         chosen = empty((rows, count), g.dtype)
         chosen.fill(0)
         chosen[places, np.arange(count)] = 1
-        np.matmul(chosen, flat, out=dweight)
-        return dweight
+        return product(chosen, flat, out=dweight)
     dweight.fill(0)
     if count and width:
         order = np.argsort(places, kind="stable")
@@ -103,5 +104,16 @@ def embedding_backward(g: np.ndarray, ids: np.ndarray, rows: int) -> np.ndarray:
         starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
         gathered = empty((count, width), g.dtype)
         np.take(flat, order, axis=0, out=gathered, mode="clip")
-        dweight[ordered[starts]] = np.add.reduceat(gathered, starts, axis=0)
+        dweight[ordered[starts]] = _runs(gathered, starts)
     return dweight
+
+
+def _runs(rows, starts):
+    """Σ of the rows from each start to the next; long runs in blocks."""
+    lengths = np.diff(starts, append=len(rows))
+    while lengths.max() > BLOCK:
+        pieces = -(-lengths // BLOCK)
+        first = np.cumsum(pieces) - pieces
+        cuts = np.repeat(starts - first * BLOCK, pieces) + np.arange(pieces.sum()) * BLOCK
+        rows, starts, lengths = np.add.reduceat(rows, cuts, axis=0), first, pieces
+    return np.add.reduceat(rows, starts, axis=0)

@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...buffers import empty
-from .common import ones, packed, row_slices
+from ...sums import ones, row_sums
+from .common import packed, row_slices
 
 
 class Rows(NamedTuple):
@@ -53,11 +54,11 @@ def cross_entropy(
         loss = -e[here]
         spread = None
         if label_smoothing:
-            spread = -(e @ one) if weight is None else -(e @ weight)
+            spread = -row_sums(e, one if weight is None else weight)
         np.exp(e, out=e)
         above = e[here] - 1
         e[here] = 0
-        np.matmul(e, one, out=others)
+        row_sums(e, one, out=others)
         above += others  # Σ exp(z − largest) − 1; the target's is 1 itself, or that of another is among the others
         np.add(above, 1, out=total)
         logs = np.log1p(above)

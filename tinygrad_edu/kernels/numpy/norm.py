@@ -6,7 +6,8 @@ import math
 import numpy as np
 
 from ...buffers import empty
-from .common import Gradients, ones, row_slices, scalars, trailing
+from ...sums import column_parts, ones, row_dots, row_sums, total
+from .common import Gradients, row_slices, scalars, trailing
 
 
 @functools.lru_cache(maxsize=32)
@@ -44,9 +45,9 @@ def layer_norm(
         shift = None if bias is None else bias.reshape(-1)
         for part in row_slices(count, width):
             z, m, r = y[part], mean[part], rstd[part]
-            np.matmul(rows[part], average, out=m)
+            row_sums(rows[part], average, out=m)
             np.subtract(rows[part], m[:, None], out=z)
-            np.vecdot(z, z, out=r)
+            row_dots(z, z, out=r)
             r += floor
             np.sqrt(r, out=r)
             np.divide(root, r, out=r)
@@ -77,32 +78,34 @@ def layer_norm_backward(
     count, width = rows.shape
     inner = x.shape[x.ndim - axes_count :]
     dx = empty((count, width), g.dtype) if need[0] else None
-    dweight = np.zeros(width, g.dtype) if need[1] else None
-    dbias = np.matmul(ones(count, g.dtype), gradients) if need[2] else None
-    if count and width and (need[0] or need[1]):
+    dweights, dbiases = [np.zeros((1, width), g.dtype)], [np.zeros((1, width), g.dtype)]
+    if count and width and any(need):
+        one = ones(count, g.dtype)
         scale = ones(width, g.dtype) if weight is None else weight.reshape(-1)
         average = scale * _row(width, 0.0, g.dtype)[0]
         parts = row_slices(count, width)
-        centred, product = empty((2, parts[0].stop, width), g.dtype)
+        centred, products = empty((2, parts[0].stop, width), g.dtype)
         for part in parts:
             h, r = gradients[part], rstd[part]
-            c, t = centred[: h.shape[0]], product[: h.shape[0]]
+            c, t = centred[: h.shape[0]], products[: h.shape[0]]
             np.subtract(rows[part], mean[part, None], out=c)
             np.multiply(h, c, out=t)
-            if dweight is not None:
-                dweight += r @ t
+            if need[1]:
+                dweights.append(column_parts(t, r))
+            if need[2]:
+                dbiases.append(column_parts(h, one[: h.shape[0]]))
             if dx is not None:
                 d = dx[part]
-                along = t @ average
+                along = row_sums(t, average)
                 along *= r
                 along *= r
                 c *= along[:, None]
                 np.multiply(h, scale, out=d)
                 d -= c
-                d -= (h @ average)[:, None]
+                d -= row_sums(h, average)[:, None]
                 d *= r[:, None]
     return (
         None if dx is None else dx.reshape(x.shape),
-        None if dweight is None else dweight.reshape(inner),
-        None if dbias is None else dbias.reshape(inner),
+        total(np.concatenate(dweights), (0,)).reshape(inner) if need[1] else None,
+        total(np.concatenate(dbiases), (0,)).reshape(inner) if need[2] else None,
     )

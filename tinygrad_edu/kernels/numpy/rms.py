@@ -3,6 +3,7 @@
 import numpy as np
 
 from ...buffers import empty
+from ...sums import column_parts, ones, row_dots, row_sums, total
 from .common import row_slices, trailing
 
 
@@ -22,7 +23,7 @@ def rms_norm(
     y, r = empty((count, width), x.dtype), np.empty(count, x.dtype)
     scale = None if weight is None else weight.reshape(-1)
     for part in row_slices(count, width) if width else []:
-        np.vecdot(rows[part], rows[part], out=r[part])
+        row_dots(rows[part], rows[part], out=r[part])
         r[part] *= 1 / width
         r[part] += eps
         np.sqrt(r[part], out=r[part])
@@ -44,19 +45,19 @@ def rms_norm_backward(
     """With h = dy ⊙ w: dx = r·(h − x·r²·mean(h ⊙ x)), dw = Σ dy ⊙ x·r. Shapes as in `layer_norm_backward`."""
     gradients, rows = trailing(g, axes_count), trailing(x, axes_count)
     count, width = rows.shape
-    scale = np.ones(width, g.dtype) if weight is None else weight.reshape(-1)
+    scale = ones(width, g.dtype) if weight is None else weight.reshape(-1)
     dx = empty((count, width), g.dtype) if need[0] else None
-    dweight = np.zeros(width, g.dtype) if need[1] else None
+    dweights = [np.zeros((1, width), g.dtype)]
     parts = row_slices(count, width) if count and width else []
-    product = empty((parts[0].stop, width), g.dtype) if parts else None
+    products = empty((parts[0].stop if parts else 0, width), g.dtype)
     for part in parts:
         h, rstd = gradients[part], r[part]
-        t = product[: h.shape[0]]  # type: ignore[index]
+        t = products[: h.shape[0]]
         np.multiply(h, rows[part], out=t)
-        if dweight is not None:
-            dweight += rstd @ t
+        if need[1]:
+            dweights.append(column_parts(t, rstd))
         if dx is not None:
-            along = t @ scale
+            along = row_sums(t, scale)
             along *= rstd * rstd * (1 / width)
             d = dx[part]
             np.multiply(h, scale, out=d)
@@ -66,5 +67,5 @@ def rms_norm_backward(
     inner = x.shape[x.ndim - axes_count :]
     return (
         None if dx is None else dx.reshape(x.shape),
-        None if dweight is None else dweight.reshape(inner),
+        total(np.concatenate(dweights), (0,)).reshape(inner) if need[1] else None,
     )

@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...buffers import empty
-from .common import ones, packed, row_slices
+from ...sums import ones, row_dots, row_sums
+from .common import packed, row_slices
 
 
 def _rows(x, axis):
@@ -51,7 +52,7 @@ def softmax(x: np.ndarray, axis: int) -> np.ndarray:
         np.subtract(rows[part], _shift(rows[part]), out=z)
         np.exp(z, out=z)
         with np.errstate(invalid="ignore"):  # BLAS may raise the flag over lanes that hold nothing of ours
-            total = z @ one
+            total = row_sums(z, one)
         total[total == 0] = 1
         np.reciprocal(total, out=total)
         z *= total[:, None]
@@ -70,7 +71,7 @@ def softmax_backward(g: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
     for part in row_slices(*rows.shape) if rows.shape[1] else []:
         d = dx[part]
         np.subtract(gradients[part], _at(gradients[part], rows[part].argmax(axis=-1)), out=d)
-        d -= np.vecdot(d, rows[part])[:, None]
+        d -= row_dots(d, rows[part])[:, None]
         d *= rows[part]
     return _back(dx, shape, axis, g.ndim)
 
@@ -109,7 +110,7 @@ def log_softmax(x: np.ndarray, axis: int) -> tuple[np.ndarray, Largest]:
         np.subtract(rows[part], _finite(_at(rows[part], place)), out=z)
         np.exp(z, out=e)
         np.put_along_axis(e, place[:, None], 0, axis=1)  # its 1 would hide what is far smaller
-        np.matmul(e, one, out=saved.rest[part])
+        row_sums(e, one, out=saved.rest[part])
         z -= np.log1p(saved.rest[part])[:, None]
     return _back(y, shape, axis, x.ndim), saved
 
@@ -134,9 +135,9 @@ def log_softmax_backward(g: np.ndarray, x: np.ndarray, saved: Largest, axis: int
         largest = _at(rows[part], place)
         np.subtract(rows[part], _finite(largest.copy()), out=d)
         np.exp(d, out=d)
-        d *= (gradients[part] @ one / (1 + saved.rest[part]))[:, None]
+        d *= (row_sums(gradients[part], one) / (1 + saved.rest[part]))[:, None]
         np.subtract(gradients[part], d, out=d)
         np.put_along_axis(d, place[:, None], 0, axis=1)
-        own = np.where(np.isneginf(largest), _at(gradients[part], place), -(d @ one)[:, None])
+        own = np.where(np.isneginf(largest), _at(gradients[part], place), -row_sums(d, one)[:, None])
         np.put_along_axis(d, place[:, None], own, axis=1)
     return _back(dx, shape, axis, g.ndim)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tinygrad_edu.methods.common import along, axis_of
-from tinygrad_edu.nn.functional.common import floating_of, tensor_of
+from tinygrad_edu.nn.functional.common import floating_of, in_place, tensor_of
 from tinygrad_edu.ops import activation, choice, curve
+from tinygrad_edu.options import number
 from tinygrad_edu.tensor import Tensor
 
 
@@ -33,12 +34,18 @@ def gelu(input: Any, approximate: str = "none") -> Tensor:
 def relu(input: Any, inplace: bool = False) -> Tensor:
     """y = max(x, 0), any shape; the gradient at 0 is 0.
 
-    `inplace`, here and below, saves no memory and changes nothing: the input keeps its values.
+    `inplace`, here and below, writes the result into the memory of the input and returns that, as the methods whose
+    names end in an underscore do. It saves no memory where a gradient is wanted.
 
     >>> relu([-1.0, 2.0])
     tensor([0., 2.])
     """
-    return curve.Relu(tensor_of(input, "relu: input"))
+    if inplace:
+        return in_place(relu, input)
+    x = tensor_of(input, "relu: input")
+    if x.array.dtype.kind == "b":
+        raise TypeError("relu: input must be numbers, got bool; convert it with .float()")
+    return curve.Relu(x)
 
 
 def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
@@ -80,6 +87,8 @@ def silu(input: Any, inplace: bool = False) -> Tensor:
     >>> round(silu([1.0]).item(), 4)
     0.7311
     """
+    if inplace:
+        return in_place(silu, input)
     return curve.Silu(floating_of(input, "silu: input"))
 
 
@@ -96,14 +105,17 @@ def tanh(input: Any) -> Tensor:
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """y = ln(1 + exp(beta·x)) / beta, any shape, without overflow.
 
-    `threshold`, from where on PyTorch takes x itself, is not needed and has no effect.
+    Where beta·x is above `threshold`, y = x. From the default on that changes no float32, and the formula is used
+    everywhere: its derivatives are exact there, too.
 
     >>> softplus([1000.0])
     tensor([1000.])
     """
-    if not beta > 0:
-        raise ValueError(f"softplus: beta must be positive, got {beta}")
-    return curve.Softplus(floating_of(input, "softplus: input"), beta=float(beta))
+    x = floating_of(input, "softplus: input")
+    beta = number(beta, "softplus: beta", above=0.0)
+    y = curve.Softplus(x, beta=beta)
+    threshold = number(threshold, "softplus: threshold")
+    return y if threshold >= 20.0 else choice.Where(x * beta > threshold, x, y)
 
 
 def logsigmoid(input: Any) -> Tensor:
@@ -117,6 +129,8 @@ def logsigmoid(input: Any) -> Tensor:
 
 def relu6(input: Any, inplace: bool = False) -> Tensor:
     """y = x brought into 0 to 6, any shape; at a bound and beyond, the gradient is 0."""
+    if inplace:
+        return in_place(relu6, input)
     return hardtanh(input, 0.0, 6.0)
 
 
@@ -126,24 +140,35 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: b
     >>> hardtanh([-2.0, 0.5])
     tensor([-1. ,  0.5])
     """
+    if inplace:
+        return in_place(hardtanh, input, min_val, max_val)
     x = floating_of(input, "hardtanh: input")
+    min_val, max_val = (number(v, f"hardtanh: {n}") for n, v in (("min_val", min_val), ("max_val", max_val)))
+    if min_val > max_val:
+        raise ValueError(f"hardtanh: min_val must not be above max_val, got {min_val:g} and {max_val:g}")
     inside = (x > min_val) & (x < max_val)
     return choice.Where(inside, x, x.detach().clamp(min_val, max_val))
 
 
 def hardsigmoid(input: Any, inplace: bool = False) -> Tensor:
     """y = (x + 3) / 6 brought into 0 to 1, any shape."""
+    if inplace:
+        return in_place(hardsigmoid, input)
     return relu6(floating_of(input, "hardsigmoid: input") + 3.0) / 6.0
 
 
 def hardswish(input: Any, inplace: bool = False) -> Tensor:
     """y = x · hardsigmoid(x), any shape."""
+    if inplace:
+        return in_place(hardswish, input)
     x = floating_of(input, "hardswish: input")
     return x * hardsigmoid(x)
 
 
 def mish(input: Any, inplace: bool = False) -> Tensor:
     """y = x · tanh(softplus(x)), any shape."""
+    if inplace:
+        return in_place(mish, input)
     x = floating_of(input, "mish: input")
     return x * softplus(x).tanh()
 
@@ -153,13 +178,21 @@ def selu(input: Any, inplace: bool = False) -> Tensor:
 
     Source: Klambauer et al., "Self-normalizing neural networks", 2017.
     """
+    if inplace:
+        return in_place(selu, input)
     return elu(input, 1.6732632423543772) * 1.0507009873554805
 
 
 def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """y = x where x > 0, else alpha·(exp(x/alpha) − 1), any shape."""
+    if inplace:
+        return in_place(celu, input, alpha)
     x = floating_of(input, "celu: input")
-    return elu(x / alpha) * alpha
+    alpha = number(alpha, "celu: alpha", nan=True)
+    if not alpha:
+        raise ValueError("celu: alpha must not be 0: the formula divides by it")
+    right = x > 0
+    return choice.Where(right, x, curve.Expm1(choice.Where(right, 0.0, x) / alpha) * alpha)
 
 
 def softsign(input: Any) -> Tensor:
@@ -175,8 +208,12 @@ def tanhshrink(input: Any) -> Tensor:
 def prelu(input: Any, weight: Any) -> Tensor:
     """y = x where x > 0, else weight·x; `weight` [1], or one number for each index of axis 1."""
     x, w = floating_of(input, "prelu: input"), floating_of(weight, "prelu: weight")
-    if w.array.size != 1:
-        w = w.reshape(-1, *(1,) * (x.array.ndim - 2))
+    shape, form = x.array.shape, w.array.shape
+    if len(form) > 1 or (w.array.size != 1 and (len(shape) < 2 or form != shape[1:2])):
+        raise ValueError(f"prelu: weight {form} must be one number, or one for each index of axis 1 of {shape}")
+    if w.array.dtype != x.array.dtype:
+        raise TypeError(f"prelu: input is {x.array.dtype}, weight {w.array.dtype}; convert one with .to()")
+    w = w.reshape(()) if w.array.size == 1 else w.reshape(-1, *(1,) * (len(shape) - 2))
     return choice.Where(x > 0, x, x * w)
 
 
@@ -203,6 +240,7 @@ def gumbel_softmax(logits: Any, tau: float = 1.0, hard: bool = False, eps: float
     Source: Jang, Gu and Poole, "Categorical reparameterization with Gumbel-softmax", 2017.
     """
     x = floating_of(logits, "gumbel_softmax: logits")
+    tau = number(tau, "gumbel_softmax: tau", nan=True)
     noise = -x.new_zeros(x.array.shape).exponential_().log()
     soft = softmax((x + noise) / tau, dim)
     if not hard:
@@ -213,12 +251,18 @@ def gumbel_softmax(logits: Any, tau: float = 1.0, hard: bool = False, eps: float
 
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """y = x where x > 0, else negative_slope·x, any shape."""
-    return curve.LeakyRelu(floating_of(input, "leaky_relu: input"), slope=float(negative_slope))
+    if inplace:
+        return in_place(leaky_relu, input, negative_slope)
+    return curve.LeakyRelu(
+        floating_of(input, "leaky_relu: input"), slope=number(negative_slope, "leaky_relu: negative_slope", nan=True)
+    )
 
 
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """y = x where x > 0, else alpha·(exp x − 1), any shape."""
-    return curve.Elu(floating_of(input, "elu: input"), alpha=float(alpha))
+    if inplace:
+        return in_place(elu, input, alpha)
+    return curve.Elu(floating_of(input, "elu: input"), alpha=number(alpha, "elu: alpha", nan=True))
 
 
 def _converted(x: Any, dtype: Any) -> Any:

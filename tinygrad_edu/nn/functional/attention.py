@@ -7,6 +7,7 @@ from typing import Any
 from tinygrad_edu.nn.functional.common import beside, floating_of
 from tinygrad_edu.nn.functional.layers import drops
 from tinygrad_edu.ops import activation, attention, layer, shape
+from tinygrad_edu.options import flag, number, probability
 from tinygrad_edu.tensor import Tensor
 
 
@@ -53,7 +54,7 @@ def scaled_dot_product_attention(
         raise ValueError(
             f"attention: query {qs}, key {ks} and value {vs} do not fit: [..., q, d], [..., k, d] and [..., k, e]"
         )
-    if enable_gqa and len(qs) > 2 and qs[:-2] != ks[:-2]:
+    if flag(enable_gqa, "attention: enable_gqa") and len(qs) > 2 and qs[:-2] != ks[:-2]:
         k, v = (_for_each_head(x, qs[-3]) for x in (k, v))
         ks, vs = k.array.shape, v.array.shape
     if qs[:-2] != ks[:-2] or ks[:-2] != vs[:-2]:
@@ -62,10 +63,10 @@ def scaled_dot_product_attention(
         raise TypeError(
             f"attention: query, key and value need one dtype, got {q.array.dtype}, {k.array.dtype}, {v.array.dtype}"
         )
+    flag(is_causal, "attention: is_causal")
     if is_causal and qs[-2] > ks[-2]:
         raise ValueError(f"attention: under is_causal there must be a key for every query, got {qs[-2]} and {ks[-2]}")
-    if not 0.0 <= dropout_p <= 1.0:
-        raise ValueError(f"attention: dropout_p is a probability from 0 to 1, got {dropout_p}")
+    dropout_p = probability(dropout_p, "attention: dropout_p")
     visible = attn_mask
     if visible is not None:
         visible = beside(visible, q, "attention: attn_mask")
@@ -82,7 +83,9 @@ def scaled_dot_product_attention(
     bias = None
     if visible is not None and visible.array.dtype.kind == "f":
         visible, bias = _split_mask(visible)
-    factor = float(scale) if scale is not None else 1.0 / qs[-1] ** 0.5 if qs[-1] else 1.0
+    factor = (
+        number(scale, "attention: scale", nan=True) if scale is not None else 1.0 / qs[-1] ** 0.5 if qs[-1] else 1.0
+    )
     if bias is not None:
         scores_ = q @ k.transpose(-2, -1) * factor + bias.to(q.array.dtype)
         if is_causal:

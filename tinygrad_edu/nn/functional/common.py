@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tinygrad_edu.methods.common import of_floats, operand
@@ -26,3 +27,11 @@ def beside(x: Any, like: Variable, what: str) -> Any:
 
 def floating_of(x: Any, what: str) -> Any:
     return of_floats(tensor_of(x, what), what)
+
+
+def in_place(function: Callable[..., Any], input: Any, *args: Any) -> Any:
+    """x ← function(x, *args) in the memory of the input x; what backward needs is kept of a copy."""
+    if not isinstance(input, Variable):
+        raise TypeError(f"{function.__name__}: inplace=True changes a Tensor, not a {type(input).__name__}")
+    x: Any = input
+    return x.copy_(function(x.clone() if x.requires_grad else x, *args))

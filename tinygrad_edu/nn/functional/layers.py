@@ -8,8 +8,9 @@ from typing import Any
 from tinygrad_edu import backend, random
 from tinygrad_edu.functional import broadcast_tensors, where
 from tinygrad_edu.modes import active, no_grad
-from tinygrad_edu.nn.functional.common import beside, floating_of, tensor_of
+from tinygrad_edu.nn.functional.common import beside, floating_of, in_place, tensor_of
 from tinygrad_edu.ops import layer, shape
+from tinygrad_edu.options import axes_lengths, flag, integer, number, probability
 from tinygrad_edu.tensor import Tensor
 
 
@@ -81,12 +82,16 @@ def embedding(
     rows = w.array.shape[0]
     backend.check_ids(ids, rows, "embedding")
     if padding_idx is not None:
+        padding_idx = integer(padding_idx, "embedding: padding_idx")
         if not -rows <= padding_idx < rows:
             raise IndexError(f"embedding: padding_idx {padding_idx} is outside {-rows} to {rows - 1}")
         padding_idx %= rows
-    if scale_grad_by_freq:
+    flag(sparse, "embedding: sparse")
+    if flag(scale_grad_by_freq, "embedding: scale_grad_by_freq"):
         raise ValueError("embedding: scale_grad_by_freq is not here; scale the gradient in a hook on the weight")
     if max_norm is not None:
+        max_norm = number(max_norm, "embedding: max_norm", nan=True)
+        norm_type = number(norm_type, "embedding: norm_type")
         with no_grad():
             asked = ids.unique()
             picked = w[asked]
@@ -116,7 +121,7 @@ def layer_norm(
     x = floating_of(input, "layer_norm: input")
     over = _normalized(x, normalized_shape, "layer_norm")
     parts = [_scale(x, part, over, f"layer_norm: {name}") for name, part in (("weight", weight), ("bias", bias))]
-    return layer.LayerNorm(x, *parts, axes=len(over), eps=eps)
+    return layer.LayerNorm(x, *parts, axes=len(over), eps=number(eps, "layer_norm: eps", nan=True))
 
 
 def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -128,7 +133,7 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
     Args:
         input: any shape, samples on axis 0.
         p: probability from 0 to 1.
-        inplace: without effect: the input keeps its values.
+        inplace: write the result into the memory of the input.
 
     Source: Srivastava et al., "Dropout", 2014.
 
@@ -136,11 +141,10 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
     tensor([1., 2.])
     """
     x = floating_of(input, "dropout: input")
-    if not 0.0 <= p <= 1.0:
-        raise ValueError(f"dropout: p is a probability from 0 to 1, got {p}")
-    if not training or p == 0.0:
+    p = probability(p, "dropout: p")
+    if not flag(training, "dropout: training") or p == 0.0:
         return x
-    return layer.Dropout(x, **drops(p))
+    return in_place(dropout, x, p) if inplace else layer.Dropout(x, **drops(p))
 
 
 def drops(p: float) -> dict[str, Any]:
@@ -167,8 +171,8 @@ def rms_norm(input: Any, normalized_shape: int | Sequence[int], weight: Any = No
     x = floating_of(input, "rms_norm: input")
     over = _normalized(x, normalized_shape, "rms_norm")
     part = _scale(x, weight, over, "rms_norm: weight")
-    small = backend.module_of(x.array).finfo(x.array.dtype).eps if eps is None else eps
-    return layer.RmsNorm(x, part, axes=len(over), eps=float(small))
+    small = float(backend.module_of(x.array).finfo(x.array.dtype).eps) if eps is None else eps
+    return layer.RmsNorm(x, part, axes=len(over), eps=number(small, "rms_norm: eps", nan=True))
 
 
 def batch_norm(
@@ -190,24 +194,32 @@ def batch_norm(
         weight, bias: [C] or None.
         training: whether μ and σ² (over n) are the batch's.
         momentum: the new part of the running means.
+        eps: above 0 in training, at least 0 otherwise.
 
-    Raises ValueError for a batch of one value a channel in training.
+    Raises ValueError for a batch of one value a channel in training, and for shapes that do not fit.
     """
     x = floating_of(input, "batch_norm: input")
+    training = flag(training, "batch_norm: training")
+    momentum, eps = number(momentum, "batch_norm: momentum", nan=True), number(eps, "batch_norm: eps", 0.0, nan=True)
+    if training and not eps:
+        raise ValueError("batch_norm: eps must be above 0 in training, got 0")
+    _check_channels(x, "batch_norm", running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
+    if (running_mean is None) != (running_var is None) or (running_mean is None and not training):
+        raise ValueError("batch_norm: give both running_mean and running_var, or in training neither")
     axes = (0, *range(2, x.array.ndim))
     form = (1, -1, *(1,) * (x.array.ndim - 2))
     mean, var = running_mean, running_var
     if training:
         count = x.array.size // max(x.array.shape[1], 1)
-        if count < 2:
+        if count == 1:
             raise ValueError(f"batch_norm: more than one value a channel is needed in training, got {x.array.shape}")
         mean, var = x.mean(axes), x.var(axes, unbiased=False)
-        if running_mean is not None:
+        if running_mean is not None and count:
             with no_grad():
                 running_mean.lerp_(mean.detach(), momentum)
                 running_var.lerp_(var.detach() * (count / (count - 1)), momentum)
-    y = (x - mean.reshape(form)) * (var.reshape(form) + eps).rsqrt()
-    return _affine(y, weight, bias, form)
+    y = _affine((x - mean.reshape(form)) * (var.reshape(form) + eps).rsqrt(), weight, bias, form)
+    return y if y.array.dtype == x.array.dtype else y.to(x.array.dtype)
 
 
 def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
@@ -216,12 +228,37 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
     input [B, C, ...], weight and bias [C].
     """
     x = floating_of(input, "group_norm: input")
-    lengths = x.array.shape
+    lengths, num_groups = x.array.shape, integer(num_groups, "group_norm: num_groups", 1)
     if len(lengths) < 2 or lengths[1] % num_groups:
         raise ValueError(f"group_norm: the channels of {lengths} do not divide into {num_groups} groups")
+    if x.array.size == num_groups:
+        raise ValueError(f"group_norm: more than one value a group is needed, got {lengths} in {num_groups} groups")
+    _check_channels(x, "group_norm", weight=weight, bias=bias)
     parts = x.reshape(lengths[0], num_groups, -1)
     y = layer_norm(parts, parts.array.shape[-1], eps=eps).reshape(lengths)
-    return _affine(y, weight, bias, (1, -1, *(1,) * (len(lengths) - 2)))
+    y = _affine(y, weight, bias, (1, -1, *(1,) * (len(lengths) - 2)))
+    return y if y.array.dtype == x.array.dtype else y.to(x.array.dtype)
+
+
+def _check_channels(x: Any, what: str, **parts: Any) -> None:
+    """Raise for a part that is not one number a channel, in the dtype of `x` or float32 beside float16."""
+    shape = x.array.shape
+    if len(shape) < 2:
+        raise ValueError(f"{what}: input must be [B, C, ...], got shape {shape}")
+    for name, part in parts.items():
+        if part is None:
+            continue
+        given = floating_of(part, f"{what}: {name}")
+        if given.array.shape != shape[1:2]:
+            raise ValueError(
+                f"{what}: {name} has shape {given.array.shape}, expected one number a channel {shape[1:2]}"
+            )
+        if given.array.dtype != x.array.dtype and not (given.array.dtype.itemsize == 4 and x.array.dtype.itemsize == 2):
+            raise TypeError(f"{what}: {name} is {given.array.dtype}, the input {x.array.dtype}; convert one with .to()")
+        if name.startswith("running") and ((given.requires_grad and active().grad) or given is not part):
+            raise TypeError(
+                f"{what}: {name} must be a Tensor that needs no gradient: it is changed in place in training"
+            )
 
 
 def _affine(y: Any, weight: Any, bias: Any, form: tuple[int, ...]) -> Any:
@@ -230,7 +267,7 @@ def _affine(y: Any, weight: Any, bias: Any, form: tuple[int, ...]) -> Any:
 
 
 def _normalized(x: Any, normalized_shape: int | Sequence[int], what: str) -> tuple[int, ...]:
-    over = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    over = axes_lengths(normalized_shape, f"{what}: normalized_shape")
     if not over or x.array.shape[-len(over) :] != over:
         raise ValueError(f"{what}: input {x.array.shape} does not end with normalized_shape {over}")
     return over
@@ -261,16 +298,18 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
     if mode != "constant":
         raise ValueError(f"pad: mode {mode!r} is not here; only 'constant' is")
     n = x.array.ndim
-    if len(pad) % 2 or len(pad) > 2 * n:
-        raise ValueError(f"pad: needs pairs of widths for at most {n} axes, got {tuple(pad)}")
+    if not isinstance(pad, tuple | list) or len(pad) % 2 or len(pad) > 2 * n:
+        raise ValueError(f"pad: needs pairs of widths for at most {n} axes, got {pad!r}")
+    pad = [integer(width, "pad: a width") for width in pad]
+    filler = 0.0 if value is None else number(value, "pad: value", nan=True)
     widths = [(0, 0)] * n
     for i in range(len(pad) // 2):
-        widths[n - 1 - i] = int(pad[2 * i]), int(pad[2 * i + 1])
+        widths[n - 1 - i] = pad[2 * i], pad[2 * i + 1]
     if any(n + min(a, 0) + min(b, 0) < 0 for n, (a, b) in zip(x.array.shape, widths)):
         raise ValueError(f"pad: {tuple(pad)} would cut more than there is off the shape {x.array.shape}")
     if any(a < 0 or b < 0 for a, b in widths):
         x = shape.Crop(x, widths=tuple((max(-a, 0), max(-b, 0)) for a, b in widths))
-    return shape.Pad(x, widths=tuple((max(a, 0), max(b, 0)) for a, b in widths), value=0.0 if value is None else value)
+    return shape.Pad(x, widths=tuple((max(a, 0), max(b, 0)) for a, b in widths), value=filler)
 
 
 def one_hot(input: Any, num_classes: int = -1) -> Tensor:
@@ -279,7 +318,12 @@ def one_hot(input: Any, num_classes: int = -1) -> Tensor:
     >>> one_hot([0, 2]).tolist()
     [[1, 0, 0], [0, 0, 1]]
     """
-    ids = tensor_of(input, "one_hot: input")
+    ids, num_classes = tensor_of(input, "one_hot: input"), integer(num_classes, "one_hot: num_classes", -1)
+    if ids.array.dtype.kind not in "iu" or (num_classes == -1 and not ids.array.size):
+        raise ValueError(
+            f"one_hot: input must hold integers, and some where num_classes is not given, got {ids.array.dtype} of "
+            f"shape {ids.array.shape}"
+        )
     classes = ids.array.max().item() + 1 if num_classes == -1 else num_classes
     backend.check_ids(ids.array, classes, "one_hot")
     xp = backend.module_of(ids.array)
@@ -289,7 +333,7 @@ def one_hot(input: Any, num_classes: int = -1) -> Tensor:
 def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """x / max(‖x‖_p, eps) along `dim`."""
     x = floating_of(input, "normalize: input")
-    return x / x.norm(p, dim, keepdim=True).clamp(min=eps)
+    return x / x.norm(p, dim, keepdim=True).clamp(min=number(eps, "normalize: eps", nan=True))
 
 
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tensor:
@@ -311,4 +355,6 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tens
 def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """‖x1 − x2 + eps‖_p over the last axis."""
     x = floating_of(x1, "pairwise_distance: x1")
-    return (x - floating_of(x2, "pairwise_distance: x2") + eps).norm(p, -1, keepdim=keepdim)
+    eps = number(eps, "pairwise_distance: eps", nan=True)
+    d = x - floating_of(x2, "pairwise_distance: x2") + eps
+    return d.norm(number(p, "pairwise_distance: p"), -1, keepdim=flag(keepdim, "pairwise_distance: keepdim"))

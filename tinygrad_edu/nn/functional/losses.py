@@ -6,9 +6,12 @@ import warnings
 from typing import Any
 
 from tinygrad_edu import backend
+from tinygrad_edu.methods.common import check_broadcast
+from tinygrad_edu.modes import active
 from tinygrad_edu.nn.functional.activations import log_softmax, softplus
 from tinygrad_edu.nn.functional.common import beside, floating_of
 from tinygrad_edu.ops import choice, index, loss
+from tinygrad_edu.options import flag, integer, number
 from tinygrad_edu.tensor import Tensor
 
 
@@ -47,9 +50,14 @@ def cross_entropy(
     logits = floating_of(input, "cross_entropy: input")
     given = beside(target, logits, "cross_entropy: target")
     reduction = reduction_of(size_average, reduce, reduction, "cross_entropy")
-    if not 0.0 <= label_smoothing <= 1.0:
-        raise ValueError(f"cross_entropy: label_smoothing must lie in 0 to 1, got {label_smoothing}")
+    label_smoothing = number(label_smoothing, "cross_entropy: label_smoothing", 0.0, 1.0)
+    ignore_index = integer(ignore_index, "cross_entropy: ignore_index")
     if given.array.dtype.kind == "f":
+        if ignore_index >= 0:
+            raise ValueError(
+                f"cross_entropy: the target holds probabilities, so no class can be ignored, but ignore_index is "
+                f"{ignore_index}; give class ids, or weight 0 for that class"
+            )
         return _soft_cross_entropy(logits, given, weight, reduction, label_smoothing)
     rows, ids, wanted = _rows(logits, given, "cross_entropy")
     counted = _check_targets(ids, rows, ignore_index, "cross_entropy")
@@ -75,6 +83,7 @@ def nll_loss(
     given = floating_of(input, "nll_loss: input")
     target = beside(target, given, "nll_loss: target")
     reduction = reduction_of(size_average, reduce, reduction, "nll_loss")
+    ignore_index = integer(ignore_index, "nll_loss: ignore_index")
     rows, ids, wanted = _rows(given, target, "nll_loss")
     counted = _check_targets(ids, rows, ignore_index, "nll_loss")
     w = _class_weight(rows, weight, "nll_loss")
@@ -103,16 +112,18 @@ def binary_cross_entropy_with_logits(
     >>> binary_cross_entropy_with_logits([-100.0], [1.0])
     tensor(100.)
     """
-    z, y = _pair(input, target, "binary_cross_entropy_with_logits")
+    what = "binary_cross_entropy_with_logits"
+    z, y = _pair(input, target, what)
+    if y.array.dtype.kind != "f":
+        raise TypeError(f"{what}: target must be floating, got {y.array.dtype}; convert it with .float()")
     if pos_weight is None:
         each = softplus(z) - z * y
     else:
-        p = beside(pos_weight, z, "binary_cross_entropy_with_logits: pos_weight")
+        p = _scale(pos_weight, z, f"{what}: pos_weight")
         each = (1.0 - y) * z + (1.0 + (p - 1.0) * y) * softplus(-z)
-    return _all(
-        each if weight is None else each * weight,
-        reduction_of(size_average, reduce, reduction, "binary_cross_entropy_with_logits"),
-    )
+    if weight is not None:
+        each = each * _scale(weight, each, f"{what}: weight")
+    return _all(each, reduction_of(size_average, reduce, reduction, what))
 
 
 def binary_cross_entropy(
@@ -127,15 +138,17 @@ def binary_cross_entropy(
 
     Give logits to `binary_cross_entropy_with_logits` where they are at hand: it loses nothing near 0 and 1.
     """
-    p, y = _pair(input, target, "binary_cross_entropy")
-    if ((p.array < 0) | (p.array > 1)).any().item():
-        raise ValueError(
-            "binary_cross_entropy: input must be probabilities from 0 to 1; for logits use ..._with_logits"
-        )
+    what = "binary_cross_entropy"
+    p, y = _pair(input, target, what)
+    if p.array.dtype != y.array.dtype:
+        raise TypeError(f"{what}: input is {p.array.dtype}, target {y.array.dtype}; convert one with .to()")
+    for name, x in (("input", p), ("target", y)):
+        if not ((x.array >= 0) & (x.array <= 1)).all().item():  # NaN, too
+            raise ValueError(f"{what}: {name} must be probabilities from 0 to 1; for logits use {what}_with_logits")
     each = loss.BinaryCrossEntropy(p, y)
-    return _all(
-        each if weight is None else each * weight, reduction_of(size_average, reduce, reduction, "binary_cross_entropy")
-    )
+    if weight is not None:
+        each = each * _scale(weight, each, f"{what}: weight")
+    return _all(each, reduction_of(size_average, reduce, reduction, what))
 
 
 def mse_loss(
@@ -152,7 +165,7 @@ def mse_loss(
     tensor(2.)
     """
     x, y = _pair(input, target, "mse_loss")
-    return _weighed((x - y) ** 2, weight, reduction_of(size_average, reduce, reduction, "mse_loss"))
+    return _weighed((x - y) ** 2, x, weight, reduction_of(size_average, reduce, reduction, "mse_loss"), "mse_loss")
 
 
 def l1_loss(
@@ -165,7 +178,9 @@ def l1_loss(
 ) -> Tensor:
     """|x − y|. Shapes that differ broadcast, with a warning. `weight`: of each element, as in `mse_loss`."""
     x, y = _pair(input, target, "l1_loss")
-    return _weighed((x - y).abs(), weight, reduction_of(size_average, reduce, reduction, "l1_loss"))
+    if y.array.dtype.kind == "b":
+        raise TypeError("l1_loss: target must be numbers, got bool; convert it with .float()")
+    return _weighed((x - y).abs(), x, weight, reduction_of(size_average, reduce, reduction, "l1_loss"), "l1_loss")
 
 
 def smooth_l1_loss(
@@ -176,21 +191,28 @@ def smooth_l1_loss(
     reduction: str = "mean",
     beta: float = 1.0,
 ) -> Tensor:
-    """(x − y)² / 2·beta where |x − y| < beta, else |x − y| − beta/2."""
+    """(x − y)² / 2·beta where |x − y| < beta, else |x − y| − beta/2; beta is at least 0, and with 0 it is l1_loss."""
     x, y = _pair(input, target, "smooth_l1_loss")
+    beta = number(beta, "smooth_l1_loss: beta", 0.0)
     d = (x - y).abs()
-    return _all(
-        choice.Where(d < beta, d * d * (0.5 / beta), d - 0.5 * beta),
-        reduction_of(size_average, reduce, reduction, "smooth_l1_loss"),
-    )
+    each = choice.Where(d < beta, d * d * (0.5 / beta), d - 0.5 * beta) if beta else d
+    return _all(each, reduction_of(size_average, reduce, reduction, "smooth_l1_loss"))
 
 
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Tensor:
-    """(x − y)² / 2 where |x − y| < delta, else delta·(|x − y| − delta/2), times the `weight` of the element."""
+    """(x − y)² / 2 where |x − y| < delta, else delta·(|x − y| − delta/2), times the `weight` of the element.
+
+    The target is converted to the dtype of the input; delta is above 0, and `weight` has the input's shape.
+    """
     x, y = _pair(input, target, "huber_loss")
-    d = (x - y).abs()
-    each = choice.Where(d < delta, d * d * 0.5, (d - 0.5 * delta) * delta)
-    return _all(each if weight is None else each * weight, reduction_of(None, None, reduction, "huber_loss"))
+    delta = number(delta, "huber_loss: delta", above=0.0)
+    d = (x - (y if y.array.dtype == x.array.dtype else choice.Cast(y, dtype=x.array.dtype))).abs()
+    each = d * d * 0.5
+    if delta < float("inf"):
+        each = choice.Where(d < delta, each, (d - 0.5 * delta) * delta)
+    if weight is not None:
+        each = each * _weight_like(weight, x, "huber_loss")
+    return _all(each, reduction_of(None, None, reduction, "huber_loss"))
 
 
 def kl_div(
@@ -206,10 +228,11 @@ def kl_div(
     reduction: "batchmean" divides the sum by the rows, which is the divergence's definition; "mean" by the elements.
     """
     x, y = _pair(input, target, "kl_div")
-    log = y if log_target else choice.Where(y > 0, y, 1.0).log()
-    each = (y.exp() if log_target else y) * (log - x)
-    if reduction == "batchmean":
-        return each.sum() / (each.shape[0] if each.shape else 1)
+    if y.array.dtype.kind != "f":
+        raise TypeError(f"kl_div: target must be floating, got {y.array.dtype}; convert it with .float()")
+    each = y.exp() * (y - x) if flag(log_target, "kl_div: log_target") else y.xlogy(y) - y * x
+    if reduction == "batchmean" and size_average is reduce is None:
+        return each.sum() / (x.array.shape[0] if x.array.ndim else 1)
     return _all(each, reduction_of(size_average, reduce, reduction, "kl_div"))
 
 
@@ -229,12 +252,26 @@ def _all(each: Tensor, reduction: str) -> Tensor:
     return each if reduction == "none" else each.sum() if reduction == "sum" else each.mean()
 
 
-def _weighed(each: Tensor, weight: Any, reduction: str) -> Tensor:
+def _weighed(each: Tensor, x: Any, weight: Any, reduction: str, what: str) -> Tensor:
     """The losses times their weights; a mean divides by the weights' sum."""
     if weight is None:
         return _all(each, reduction)
-    w = beside(weight, each, "weight").expand(each.shape)
+    w = _weight_like(weight, x, what)
     return (each * w).sum() / w.sum() if reduction == "mean" else _all(each * w, reduction)
+
+
+def _weight_like(weight: Any, x: Any, what: str) -> Any:
+    w = beside(weight, x, f"{what}: weight")
+    if w.array.shape != x.array.shape:
+        raise ValueError(f"{what}: weight {w.array.shape} must have the shape of the input {x.array.shape}")
+    return w
+
+
+def _scale(weight: Any, like: Any, what: str) -> Any:
+    """A weight that broadcasts to `like` and takes on its dtype."""
+    w = beside(weight, like, what)
+    check_broadcast(w.array.shape, like.array.shape, what)
+    return w if w.array.dtype == like.array.dtype else choice.Cast(w, dtype=like.array.dtype)
 
 
 def _pair(input: Any, target: Any, what: str) -> tuple[Any, Any]:
@@ -248,7 +285,7 @@ def _pair(input: Any, target: Any, what: str) -> tuple[Any, Any]:
             f"meant; give both one shape",
             stacklevel=3,
         )
-    return x, y if y.array.dtype == x.array.dtype else choice.Cast(y, dtype=x.array.dtype)
+    return x, y
 
 
 def _rows(logits: Any, ids: Any, what: str) -> tuple[Any, Any, tuple[int, ...]]:
@@ -282,7 +319,13 @@ def _class_weight(rows: Any, weight: Any, what: str) -> Any:
         raise ValueError(
             f"{what}: weight has shape {w.array.shape}, expected one number a class {rows.array.shape[1:]}"
         )
-    return w.detach() if w.array.dtype == rows.array.dtype else choice.Cast(w.detach(), dtype=rows.array.dtype)
+    if w.array.dtype == rows.array.dtype:
+        if w.requires_grad and active().grad:
+            raise TypeError(f"{what}: weight gets no gradient where the target holds class ids; give weight.detach()")
+        return w
+    if w is weight:
+        raise TypeError(f"{what}: weight is {w.array.dtype}, the input {rows.array.dtype}; convert one with .to()")
+    return choice.Cast(w, dtype=rows.array.dtype)
 
 
 def _reduced(
@@ -316,6 +359,10 @@ def _soft_cross_entropy(logits: Any, target: Any, weight: Any, reduction: str, s
     each = q * log_softmax(logits, axis)
     if weight is not None:
         w = beside(weight, logits, "cross_entropy: weight")
+        if w.array.shape != (classes,):
+            raise ValueError(
+                f"cross_entropy: weight has shape {w.array.shape}, expected one number a class ({classes},)"
+            )
         each = each * w.reshape(-1, *(1,) * (logits.array.ndim - axis - 1))
     losses = -each.sum(axis)
     return losses if reduction == "none" else losses.sum() if reduction == "sum" else losses.mean()

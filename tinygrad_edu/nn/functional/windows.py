@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from tinygrad_edu.functional import stack
-from tinygrad_edu.nn.functional.common import floating_of
+from tinygrad_edu.nn.functional.common import beside, floating_of
 from tinygrad_edu.nn.functional.layers import pad
+from tinygrad_edu.options import integer, lengths
 from tinygrad_edu.tensor import Tensor
 
 
@@ -41,44 +42,58 @@ def conv2d(
 
 
 def max_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1) -> Tensor:
-    """The largest of each window of the last axis, one every `stride`, a window's length unless given."""
-    return _pooled(input, kernel_size, stride, padding, dilation, 1, float("-inf")).amax(-1)
+    """The largest of each window of the last axis, one every `stride`, a window's length unless given.
+
+    Args:
+        input: [B, C, T] or [C, T].
+        padding: how many numbers smaller than anything are added to both ends, at most half a window.
+        dilation: distance between the elements of a window.
+
+    Raises ValueError where the shapes do not fit. Of equal ones the first gets the gradient.
+    """
+    return _pooled(input, kernel_size, stride, padding, dilation, "max_pool1d", float("-inf")).max(-1).values
 
 
 def max_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1) -> Tensor:
-    """The largest of each window of the last two axes; `padding` is smaller than anything.
-
-    Unlike PyTorch's, equal ones share the gradient evenly.
-    """
-    return _pooled(input, kernel_size, stride, padding, dilation, 2, float("-inf")).amax(-1)
+    """`max_pool1d` over two axes: input [B, C, H, W] or [C, H, W]; options are a number or a pair."""
+    return _pooled(input, kernel_size, stride, padding, dilation, "max_pool2d", float("-inf")).max(-1).values
 
 
 def avg_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0) -> Tensor:
-    """The mean of each window of the last axis, zeros of the padding included."""
-    return _pooled(input, kernel_size, stride, padding, 1, 1, 0.0).mean(-1)
+    """The mean of each window of the last axis, zeros of the padding included; arguments as of `max_pool1d`."""
+    return _pooled(input, kernel_size, stride, padding, 1, "avg_pool1d", 0.0).mean(-1)
 
 
 def avg_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0) -> Tensor:
-    """The mean of each window of the last two axes, zeros of the padding included."""
-    return _pooled(input, kernel_size, stride, padding, 1, 2, 0.0).mean(-1)
+    """The mean of each window of the last two axes, zeros of the padding included; arguments as of `max_pool2d`."""
+    return _pooled(input, kernel_size, stride, padding, 1, "avg_pool2d", 0.0).mean(-1)
 
 
 def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
-    """The means of `output_size` windows that make up the last axis; window i goes from ⌊i·n/m⌋ to ⌈(i + 1)·n/m⌉."""
-    return _adapted(floating_of(input, "adaptive_avg_pool1d: input"), -1, _each(output_size, 1)[0])
+    """The means of `output_size` windows that make up the last axis; window i goes from ⌊i·n/m⌋ to ⌈(i + 1)·n/m⌉.
+
+    input [B, C, n] or [C, n].
+    """
+    x = _spatial(input, "adaptive_avg_pool1d", 1)
+    return _adapted(x, -1, lengths(output_size, 1, "adaptive_avg_pool1d: output_size", 0)[0])
 
 
 def adaptive_avg_pool2d(input: Any, output_size: Any) -> Tensor:
-    """`adaptive_avg_pool1d` of the last two axes; None keeps a length."""
-    x, sizes = floating_of(input, "adaptive_avg_pool2d: input"), output_size
-    rows, columns = (sizes, sizes) if isinstance(sizes, int) else sizes
+    """`adaptive_avg_pool1d` of the last two axes, of [B, C, H, W] or [C, H, W]; None keeps a length."""
+    x, what = _spatial(input, "adaptive_avg_pool2d", 2), "adaptive_avg_pool2d: output_size"
+    given = list(output_size) if isinstance(output_size, tuple | list) else [output_size] * 2
+    if len(given) != 2:
+        raise ValueError(f"{what} must be one length or two, got {output_size!r}")
+    rows, columns = (n if n is None else integer(n, what, 0) for n in given)
     return _adapted(_adapted(x, -1, columns), -2, rows)
 
 
 def _adapted(x: Any, dim: int, size: int | None) -> Any:
     n = x.shape[dim]
-    if size is None or size == n:
+    if size is None:
         return x
+    if not size:
+        return x.narrow(dim, 0, 0)
     if size == 1:
         return x.mean(dim, keepdim=True)
     ends = [(i * n // size, -(-(i + 1) * n // size)) for i in range(size)]
@@ -90,15 +105,24 @@ def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
     x = floating_of(input, "unfold: input")
     if x.ndim != 4:
         raise ValueError(f"unfold: needs [B, C, H, W], got shape {x.shape}")
-    size, step, around, apart = (_each(v, 2) for v in (kernel_size, stride, padding, dilation))
+    size, step, around, apart = _options("unfold", 2, kernel_size, stride, padding, dilation)
     windows = _windows(x, size, step, around, apart, 0.0)  # [B, C, H, W, k]
     return windows.permute(0, 1, 4, 2, 3).flatten(3).flatten(1, 2)
 
 
-def _each(value: Any, axes: int) -> tuple[int, ...]:
-    """An option for each axis, from a number or a sequence."""
-    given = (value,) * axes if isinstance(value, int) else tuple(value)
-    return given * axes if len(given) == 1 else given
+def _spatial(input: Any, what: str, axes: int) -> Any:
+    """The input as a Tensor: floating, with `axes` axes that are not empty behind the channels, and maybe a batch."""
+    x = floating_of(input, f"{what}: input")
+    if x.array.ndim not in (axes + 1, axes + 2) or 0 in x.array.shape[-axes:]:
+        form = "[B, C, T] or [C, T]" if axes == 1 else "[B, C, H, W] or [C, H, W]"
+        raise ValueError(f"{what}: input must be {form}, not empty, got shape {x.array.shape}")
+    return x
+
+
+def _options(what: str, axes: int, size: Any, stride: Any, padding: Any, dilation: Any) -> list[tuple[int, ...]]:
+    """Lengths of the window, its stride, padding and dilation, for each axis; checked."""
+    least = {"kernel_size": (size, 1), "stride": (stride, 1), "padding": (padding, 0), "dilation": (dilation, 1)}
+    return [lengths(value, axes, f"{what}: {name}", low) for name, (value, low) in least.items()]
 
 
 def _windows(
@@ -127,6 +151,7 @@ def _windows(
 
 def _convolved(input: Any, weight: Any, bias: Any, options: tuple[Any, Any, Any], groups: int, axes: int) -> Any:
     what = f"conv{axes}d"
+    groups = integer(groups, f"{what}: groups", 1)
     x, w = floating_of(input, f"{what}: input"), floating_of(weight, f"{what}: weight")
     alone = x.ndim == axes + 1
     x = x.unsqueeze(0) if alone else x
@@ -135,24 +160,35 @@ def _convolved(input: Any, weight: Any, bias: Any, options: tuple[Any, Any, Any]
             f"{what}: input {x.shape} and weight {w.shape} do not fit at groups={groups}: the input is [B, C, ...], "
             f"the weight [O, C / groups, ...] with {axes} more axes"
         )
-    stride, dilation = _each(options[0], axes), _each(options[2], axes)
+    b = None if bias is None else beside(bias, x, f"{what}: bias")
+    if b is not None and b.shape != w.shape[:1]:
+        raise ValueError(f"{what}: bias has shape {b.shape}, the weight {w.shape} needs {w.shape[:1]}")
+    for name, part in (("weight", w), ("bias", b)):
+        if part is not None and part.dtype != x.dtype:
+            raise TypeError(f"{what}: input is {x.dtype}, {name} {part.dtype}; convert one with .to()")
     size, padding = w.shape[2:], options[1]
+    if isinstance(padding, str) and padding not in ("same", "valid"):
+        raise ValueError(f"{what}: padding is a number, 'same' or 'valid', not {padding!r}")
+    around = 0 if isinstance(padding, str) else padding
+    _, stride, around, dilation = _options(what, axes, size, options[0], around, options[2])
     if padding == "same":
         if any(s != 1 for s in stride):
             raise ValueError(f"{what}: padding 'same' needs stride 1, got {stride}")
         lacks = [d * (k - 1) for k, d in zip(size, dilation)]
         x = pad(x, [n for lack in reversed(lacks) for n in (lack // 2, lack - lack // 2)])
-    padding = (0,) * axes if isinstance(padding, str) else _each(padding, axes)
-    windows = _windows(x, size, stride, padding, dilation, 0.0)  # [B, C, *windows, k]
+    windows = _windows(x, size, stride, around, dilation, 0.0)  # [B, C, *windows, k]
     rows = windows.movedim(1, -2).unflatten(-2, (groups, -1)).flatten(-2)  # [B, *windows, groups, C / groups · k]
     kernels = w.reshape(groups, w.shape[0] // groups, -1).mT  # [groups, C / groups · k, O / groups]
     y = (rows.unsqueeze(-2) @ kernels).squeeze(-2).flatten(-2) if groups > 1 else rows.squeeze(-2) @ kernels[0]
-    y = (y if bias is None else y + bias).movedim(-1, 1)
+    y = (y if b is None else y + b).movedim(-1, 1)
     return y.squeeze(0) if alone else y
 
 
-def _pooled(input: Any, size: Any, stride: Any, padding: Any, dilation: Any, axes: int, value: float) -> Any:
-    x = floating_of(input, f"pool{axes}d: input")
-    sizes = _each(size, axes)
-    steps = sizes if stride is None else _each(stride, axes)
-    return _windows(x, sizes, steps, _each(padding, axes), _each(dilation, axes), value)
+def _pooled(input: Any, size: Any, stride: Any, padding: Any, dilation: Any, what: str, value: float) -> Any:
+    axes = int(what[-2])
+    x = _spatial(input, what, axes)
+    stride = size if stride is None or stride == [] else stride
+    sizes, steps, around, apart = _options(what, axes, size, stride, padding, dilation)
+    if any(2 * p > k for p, k in zip(around, sizes)):
+        raise ValueError(f"{what}: padding must be at most half the window {sizes}, got {around}")
+    return _windows(x, sizes, steps, around, apart, value)
