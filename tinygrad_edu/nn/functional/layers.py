@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -207,10 +208,10 @@ def batch_norm(
     if (running_mean is None) != (running_var is None) or (running_mean is None and not training):
         raise ValueError("batch_norm: give both running_mean and running_var, or in training neither")
     axes = (0, *range(2, x.array.ndim))
-    form = (1, -1, *(1,) * (x.array.ndim - 2))
+    form = (1, -1, *(1,) * (x.array.ndim - 2))[-x.array.ndim :]
     mean, var = running_mean, running_var
     if training:
-        count = x.array.size // max(x.array.shape[1], 1)
+        count = x.array.size // max(x.array.shape[1], 1) if x.array.size else 0
         if count == 1:
             raise ValueError(f"batch_norm: more than one value a channel is needed in training, got {x.array.shape}")
         mean, var = x.mean(axes), x.var(axes, unbiased=False)
@@ -234,7 +235,7 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
     if x.array.size == num_groups:
         raise ValueError(f"group_norm: more than one value a group is needed, got {lengths} in {num_groups} groups")
     _check_channels(x, "group_norm", weight=weight, bias=bias)
-    parts = x.reshape(lengths[0], num_groups, -1)
+    parts = x.reshape(lengths[0], num_groups, math.prod(lengths[1:]) // num_groups)
     y = layer_norm(parts, parts.array.shape[-1], eps=eps).reshape(lengths)
     y = _affine(y, weight, bias, (1, -1, *(1,) * (len(lengths) - 2)))
     return y if y.array.dtype == x.array.dtype else y.to(x.array.dtype)
@@ -243,13 +244,13 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
 def _check_channels(x: Any, what: str, **parts: Any) -> None:
     """Raise for a part that is not one number a channel, in the dtype of `x` or float32 beside float16."""
     shape = x.array.shape
-    if len(shape) < 2:
+    if len(shape) < 2 and x.array.size:
         raise ValueError(f"{what}: input must be [B, C, ...], got shape {shape}")
     for name, part in parts.items():
         if part is None:
             continue
         given = floating_of(part, f"{what}: {name}")
-        if given.array.shape != shape[1:2]:
+        if given.array.shape != (shape[1:2] or (0,)):
             raise ValueError(
                 f"{what}: {name} has shape {given.array.shape}, expected one number a channel {shape[1:2]}"
             )

@@ -74,30 +74,33 @@ def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
 
     input [B, C, n] or [C, n].
     """
-    x = _spatial(input, "adaptive_avg_pool1d", 1)
-    return _adapted(x, -1, lengths(output_size, 1, "adaptive_avg_pool1d: output_size", 0)[0])
+    size = lengths(output_size, 1, "adaptive_avg_pool1d: output_size", 0)[0]
+    return _adapted(floating_of(input, "adaptive_avg_pool1d: input"), [size], "adaptive_avg_pool1d")
 
 
 def adaptive_avg_pool2d(input: Any, output_size: Any) -> Tensor:
     """`adaptive_avg_pool1d` of the last two axes, of [B, C, H, W] or [C, H, W]; None keeps a length."""
-    x, what = _spatial(input, "adaptive_avg_pool2d", 2), "adaptive_avg_pool2d: output_size"
+    x, what = floating_of(input, "adaptive_avg_pool2d: input"), "adaptive_avg_pool2d: output_size"
     given = list(output_size) if isinstance(output_size, tuple | list) else [output_size] * 2
     if len(given) != 2:
         raise ValueError(f"{what} must be one length or two, got {output_size!r}")
-    rows, columns = (n if n is None else integer(n, what, 0) for n in given)
-    return _adapted(_adapted(x, -1, columns), -2, rows)
+    return _adapted(x, [n if n is None else integer(n, what, 0) for n in given], "adaptive_avg_pool2d")
 
 
-def _adapted(x: Any, dim: int, size: int | None) -> Any:
-    n = x.shape[dim]
-    if size is None:
-        return x
-    if not size:
-        return x.narrow(dim, 0, 0)
-    if size == 1:
-        return x.mean(dim, keepdim=True)
-    ends = [(i * n // size, -(-(i + 1) * n // size)) for i in range(size)]
-    return stack([x.narrow(dim, a, b - a).mean(dim) for a, b in ends], dim)
+def _adapted(x: Any, sizes: list[int | None], what: str) -> Any:
+    axes = len(sizes)
+    _check_form(x, what, axes, x.array.shape[-axes:])
+    y = x
+    for dim, size in zip(range(-1, -axes - 1, -1), reversed(sizes)):
+        n = x.array.shape[dim]
+        if size == 0:
+            y = y.narrow(dim, 0, 0)
+        elif size == 1:
+            y = y.mean(dim, keepdim=True)
+        elif size is not None and size != n:
+            ends = [(i * n // size, -(-(i + 1) * n // size)) for i in range(size)]
+            y = stack([y.narrow(dim, a, b - a).mean(dim) for a, b in ends], dim)
+    return x.clone() if y is x else y
 
 
 def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
@@ -110,13 +113,11 @@ def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
     return windows.permute(0, 1, 4, 2, 3).flatten(3).flatten(1, 2)
 
 
-def _spatial(input: Any, what: str, axes: int) -> Any:
-    """The input as a Tensor: floating, with `axes` axes that are not empty behind the channels, and maybe a batch."""
-    x = floating_of(input, f"{what}: input")
-    if x.array.ndim not in (axes + 1, axes + 2) or 0 in x.array.shape[-axes:]:
+def _check_form(x: Any, what: str, axes: int, filled: tuple[int, ...]) -> None:
+    """Raise where the input has not `axes` axes behind the channels, and maybe a batch; none of `filled` may be 0."""
+    if x.array.ndim not in (axes + 1, axes + 2) or 0 in filled:
         form = "[B, C, T] or [C, T]" if axes == 1 else "[B, C, H, W] or [C, H, W]"
         raise ValueError(f"{what}: input must be {form}, not empty, got shape {x.array.shape}")
-    return x
 
 
 def _options(what: str, axes: int, size: Any, stride: Any, padding: Any, dilation: Any) -> list[tuple[int, ...]]:
@@ -186,7 +187,8 @@ def _convolved(input: Any, weight: Any, bias: Any, options: tuple[Any, Any, Any]
 
 def _pooled(input: Any, size: Any, stride: Any, padding: Any, dilation: Any, what: str, value: float) -> Any:
     axes = int(what[-2])
-    x = _spatial(input, what, axes)
+    x = floating_of(input, f"{what}: input")
+    _check_form(x, what, axes, x.array.shape[-axes - 1 :])
     stride = size if stride is None or stride == [] else stride
     sizes, steps, around, apart = _options(what, axes, size, stride, padding, dilation)
     if any(2 * p > k for p, k in zip(around, sizes)):
