@@ -175,35 +175,35 @@ class MultiheadAttention(Module):
         batch, queries = q.shape[0], q.shape[2]
         parts = []
         if attn is not None:
-            shape = (1, 1, queries, keys - added) if attn.ndim == 2 else (batch, self.num_heads, queries, keys - added)
-            parts.append((attn, shape, "attn_mask"))
+            flat = attn.ndim == 2
+            heads = (queries, keys - added) if flat else (batch * self.num_heads, queries, keys - added)
+            shape = (1, 1, *heads) if flat else (batch, self.num_heads, *heads[1:])
+            parts.append((_of_shape(attn, heads, "attn_mask"), shape))
         if padding is not None:
-            parts.append((padding, (batch, 1, 1, keys - added), "key_padding_mask"))
+            padding = _of_shape(padding, (batch, keys - added), "key_padding_mask")
+            parts.append((padding, (batch, 1, 1, keys - added)))
         if is_causal:
             hidden = backend.module_of(q.array).tri(queries, keys - added, keys - added - queries, dtype=bool)
-            parts.append((Tensor(~hidden), (1, 1, queries, keys - added), "is_causal"))
+            parts.append((Tensor(~hidden), (1, 1, queries, keys - added)))
         shown: Any = None
         bias: Any = None
-        for mask, shape, name in parts:
-            if mask.numel() != _count(shape):
-                raise ValueError(f"MultiheadAttention: {name} has shape {mask.shape}, expected the form {shape}")
+        for mask, shape in parts:
             mask = mask.reshape(shape)
             if added:  # learned and zero keys are never hidden
                 mask = cat([mask, mask.new_zeros(*shape[:-1], added)], dim=-1)
             if mask.dtype.kind == "b":
                 shown = ~mask if shown is None else shown & ~mask
-            elif mask.dtype.kind == "f":
-                bias = mask if bias is None else bias + mask
             else:
-                raise TypeError(f"MultiheadAttention: {name} must be boolean or floating, got {mask.dtype}")
+                bias = mask if bias is None else bias + mask
         if bias is None:
             return shown
         bias = bias.to(q.dtype)
         return bias if shown is None else where(shown, bias, float("-inf"))
 
 
-def _count(shape: tuple[int, ...]) -> int:
-    n = 1
-    for length in shape:
-        n *= length
-    return n
+def _of_shape(mask: Any, shape: tuple[int, ...], name: str) -> Any:
+    if tuple(mask.shape) != shape:
+        raise ValueError(f"MultiheadAttention: {name} has shape {tuple(mask.shape)}, expected {shape}")
+    if mask.dtype.kind not in "bf":
+        raise TypeError(f"MultiheadAttention: {name} must be boolean or floating, got {mask.dtype}")
+    return mask

@@ -45,6 +45,8 @@ class _Convolution(Module):
             lengths(padding, self.axes, f"{kind}: padding", 0)
         elif padding not in ("same", "valid"):
             raise ValueError(f"{kind}: padding is a number, 'same' or 'valid', not {padding!r}")
+        elif padding == "same" and set(lengths(stride, self.axes, f"{kind}: stride")) != {1}:
+            raise ValueError(f"{kind}: padding 'same' needs stride 1, got {stride}")
         self.in_channels, self.out_channels, self.kernel_size, self.groups = in_channels, out_channels, size, groups
         self.stride, self.padding, self.dilation = stride, padding, dilation
         shape = (out_channels, in_channels // groups, *size)

@@ -9,7 +9,7 @@ from tinygrad_edu.modes import no_grad
 from tinygrad_edu.nn import functional as F
 from tinygrad_edu.nn.module import Module
 from tinygrad_edu.nn.parameter import Buffer, Parameter
-from tinygrad_edu.options import integer
+from tinygrad_edu.options import integer, number
 from tinygrad_edu.tensor import Tensor
 
 
@@ -66,8 +66,7 @@ class BatchNorm1d(Module):
             with no_grad():
                 self.num_batches_tracked.add_(1)
             momentum = 1.0 / self.num_batches_tracked.item() if momentum is None else momentum
-        if not self.eps > 0:
-            raise ValueError(f"{type(self).__name__}: eps must be above 0, got {self.eps}")
+        number(self.eps, f"{type(self).__name__}: eps", above=0.0)
         own = self.training or self.running_mean is None
         return F.batch_norm(
             input, self.running_mean, self.running_var, self.weight, self.bias, own, momentum or 0.0, self.eps

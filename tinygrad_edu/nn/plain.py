@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tinygrad_edu.nn.module import Module
+from tinygrad_edu.options import axes_lengths, integer
 from tinygrad_edu.tensor import Tensor
 
 
@@ -55,7 +56,10 @@ class Unflatten(Module):
 
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         super().__init__()
-        self.dim, self.unflattened_size = dim, tuple(unflattened_size)
+        self.dim = integer(dim, "Unflatten: dim")
+        if not isinstance(unflattened_size, tuple | list):
+            raise TypeError(f"Unflatten: unflattened_size is a sequence of lengths, not {unflattened_size!r}")
+        self.unflattened_size = axes_lengths(unflattened_size, "Unflatten: unflattened_size")
 
     def forward(self, input: Any) -> Tensor:
         """x [B, a·b] -> [B, a, b]."""

@@ -69,6 +69,8 @@ def as_groups(params: Any) -> list[dict[str, Any]]:
     """The groups in an optimizer's first argument: parameters, (name, parameter) pairs, or dicts with such `params`."""
     if isinstance(params, Tensor):
         raise TypeError("params is a single Tensor; give a list of parameters, such as model.parameters()")
+    if not hasattr(params, "__iter__"):
+        raise TypeError(f"params is a {type(params).__name__}; give a list of parameters, such as model.parameters()")
     listed = list(params)
     if not listed:
         raise ValueError("params is empty; a generator can be read only once, so give a list or call parameters() anew")

@@ -82,7 +82,7 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Tensor:
     """`adaptive_avg_pool1d` of the last two axes, of [B, C, H, W] or [C, H, W]; None keeps a length."""
     x, what = floating_of(input, "adaptive_avg_pool2d: input"), "adaptive_avg_pool2d: output_size"
     given = list(output_size) if isinstance(output_size, tuple | list) else [output_size] * 2
-    if len(given) != 2:
+    if len(given) != 2 or output_size is None:
         raise ValueError(f"{what} must be one length or two, got {output_size!r}")
     return _adapted(x, [n if n is None else integer(n, what, 0) for n in given], "adaptive_avg_pool2d")
 

@@ -9,6 +9,7 @@ from typing import Any
 from tinygrad_edu import backend, kernels
 from tinygrad_edu.functional import cat
 from tinygrad_edu.modes import no_grad
+from tinygrad_edu.options import number
 from tinygrad_edu.tensor import Tensor, tensor
 
 
@@ -45,10 +46,10 @@ def clip_grad_norm_(
     >>> clip_grad_norm_([w], max_norm=1.0).item(), w.grad.numpy().round(3).tolist()
     (5.0, [0.6000000238418579, 0.800000011920929])
     """
-    if not max_norm >= 0:
-        raise ValueError(f"clip_grad_norm_: max_norm must be at least 0, not {max_norm}")
-    gradients = _gradients(parameters)
-    norm = _norm(gradients, float(norm_type))
+    max_norm = number(max_norm, "clip_grad_norm_: max_norm", 0.0)
+    p = math.inf if str(norm_type) == "inf" else number(norm_type, "clip_grad_norm_: norm_type", above=0.0)
+    gradients = _gradients(parameters, "clip_grad_norm_")
+    norm = _norm(gradients, p)
     if math.isfinite(norm):
         if norm > max_norm:
             factor = max_norm / (norm + 1e-6)
@@ -80,9 +81,8 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, f
     >>> clip_grad_value_([w], clip_value=3.5).item(), w.grad.tolist()
     (5.0, [3.0, -3.5])
     """
-    if not clip_value >= 0:
-        raise ValueError(f"clip_grad_value_: clip_value must be at least 0, not {clip_value}")
-    gradients = _gradients(parameters)
+    clip_value = number(clip_value, "clip_grad_value_: clip_value", 0.0)
+    gradients = _gradients(parameters, "clip_grad_value_")
     norm = _norm(gradients, 2.0)
     for g in _each(gradients):
         g.array.clip(-clip_value, clip_value, out=g.array)
@@ -138,9 +138,12 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
             p.copy_(piece.reshape(p.shape))
 
 
-def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
+def _gradients(parameters: Tensor | Iterable[Tensor], what: str) -> list[Tensor]:
     """The gradients that there are, each once."""
-    listed = [parameters] if isinstance(parameters, Tensor) else parameters
+    listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    for i, p in enumerate(listed):
+        if not isinstance(p, Tensor):
+            raise TypeError(f"{what}: parameter {i} is a {type(p).__name__}; give Tensors, as model.parameters() does")
     return list({id(p.grad): p.grad for p in listed if p.grad is not None}.values())
 
 
@@ -153,8 +156,6 @@ def _each(gradients: list[Tensor]) -> Iterator[Tensor]:
 
 def _norm(gradients: list[Tensor], p: float) -> float:
     """The p-norm of all gradients as one vector."""
-    if not p > 0:
-        raise ValueError(f"clip_grad_norm_: norm_type must be above 0, not {p}")
     if p == 2:
         return math.sqrt(backend.total([_sum_of_squares(g.array) for g in _each(gradients)]))
     if math.isinf(p):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from tinygrad_edu.optim.lr_scheduler.base import LRScheduler, per_group
 from tinygrad_edu.optim.optimizer import Optimizer
+from tinygrad_edu.options import integer, number
 
 
 class CosineAnnealingLR(LRScheduler):
@@ -168,10 +169,8 @@ class OneCycleLR(LRScheduler):
             if epochs is None or steps_per_epoch is None:
                 raise ValueError("OneCycleLR: give total_steps, or both epochs and steps_per_epoch")
             total_steps = epochs * steps_per_epoch
-        if total_steps < 1:
-            raise ValueError(f"OneCycleLR: there must be at least 1 step in total, not {total_steps}")
-        if not 0 <= pct_start <= 1:
-            raise ValueError(f"OneCycleLR: pct_start must lie between 0 and 1, not {pct_start}")
+        total_steps = integer(total_steps, "OneCycleLR: total_steps", 1)
+        pct_start = number(pct_start, "OneCycleLR: pct_start", 0.0, 1.0)
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"OneCycleLR: anneal_strategy is 'cos' or 'linear', not {anneal_strategy!r}")
         self.total_steps, self.pct_start, self.three_phase = total_steps, pct_start, three_phase

@@ -7,6 +7,7 @@ from typing import Any
 
 from tinygrad_edu.optim.lr_scheduler.base import LRScheduler, per_group
 from tinygrad_edu.optim.optimizer import Optimizer
+from tinygrad_edu.options import integer
 
 
 class LambdaLR(LRScheduler):
@@ -64,8 +65,7 @@ class StepLR(LRScheduler):
     """
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
-        if step_size < 1:
-            raise ValueError(f"StepLR: step_size must be at least 1, not {step_size}")
+        step_size = integer(step_size, "StepLR: step_size", 1)
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
 
