@@ -180,8 +180,10 @@ def test_every_activation_is_its_function() -> None:
         assert getattr(nn, module)()(x).tolist() == getattr(F, function)(x).tolist()
     for module, function in {"Softmax": "softmax", "LogSoftmax": "log_softmax", "Softmin": "softmin"}.items():
         assert getattr(nn, module)(dim=0)(x).tolist() == getattr(F, function)(x, dim=0).tolist()
-    with pytest.raises(TypeError, match="dim must be an integer, got None"):
-        nn.Softmax()(x)
+    for shape, axis in (((), 0), ((3,), 0), ((3, 4), 1), ((2, 3, 4), 0), ((1, 2, 3, 4), 1)):
+        y = tg.randn(*shape) if shape else tg.tensor(1.0)
+        with pytest.warns(UserWarning, match=f"dim was not given, so it is {axis}"):
+            assert nn.Softmax()(y).tolist() == F.softmax(y, axis).tolist()
     assert repr(nn.LeakyReLU(0.3, inplace=True)) == "LeakyReLU(negative_slope=0.3)"
     soft = F.gumbel_softmax(x, tau=0.5)
     hard = F.gumbel_softmax(x, hard=True)

@@ -32,6 +32,8 @@ def number(
 
 def probability(value: Any, what: str) -> float:
     """`value` as a float from 0 to 1."""
+    if type(value) is float and 0.0 <= value <= 1.0:
+        return value
     return number(value, f"{what} is a probability and", 0.0, 1.0)
 
 

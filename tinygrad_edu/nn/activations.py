@@ -226,7 +226,7 @@ class GLU(_Activation):
 
 
 class Softmax(_Activation):
-    """y = exp x / Σ exp x along `dim`, which is to be given."""
+    """y = exp x / Σ exp x along `dim`; see nn.functional.softmax for None."""
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
@@ -238,7 +238,7 @@ class Softmax(_Activation):
 
 
 class LogSoftmax(_Activation):
-    """y = x − ln Σ exp x along `dim`, which is to be given."""
+    """y = x − ln Σ exp x along `dim`; see nn.functional.softmax for None."""
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
@@ -250,7 +250,7 @@ class LogSoftmax(_Activation):
 
 
 class Softmin(_Activation):
-    """y = softmax(−x) along `dim`, which is to be given."""
+    """y = softmax(−x) along `dim`; see nn.functional.softmax for None."""
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from tinygrad_edu.methods.common import along, axis_of
@@ -58,7 +59,7 @@ def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any
 
     Args:
         input: scores or logits, any shape with an axis `dim`.
-        dim: the axis, always to be given.
+        dim: the axis. Where it is None, axis 0 for tensors of 0, 1 or 3 axes and axis 1 for others, with a warning.
         dtype: what to convert the input to first.
 
     Returns:
@@ -68,7 +69,7 @@ def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any
     tensor([0.5, 0.5])
     """
     x = floating_of(_converted(input, dtype), "softmax: input")
-    return along(activation.Softmax, x, dim, "softmax")
+    return along(activation.Softmax, x, _axis(x, dim, "softmax"), "softmax")
 
 
 def log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
@@ -78,7 +79,7 @@ def log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype:
     tensor([-0.6931472, -0.6931472])
     """
     x = floating_of(_converted(input, dtype), "log_softmax: input")
-    return along(activation.LogSoftmax, x, dim, "log_softmax")
+    return along(activation.LogSoftmax, x, _axis(x, dim, "log_softmax"), "log_softmax")
 
 
 def silu(input: Any, inplace: bool = False) -> Tensor:
@@ -267,3 +268,11 @@ def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 def _converted(x: Any, dtype: Any) -> Any:
     return x if dtype is None else tensor_of(x, "input").to(dtype)
+
+
+def _axis(x: Any, dim: int | None, what: str) -> int:
+    if dim is not None:
+        return dim
+    axis = 0 if x.array.ndim in (0, 1, 3) else 1
+    warnings.warn(f"{what}: dim was not given, so it is {axis}; say which axis is meant", stacklevel=3)
+    return axis
