@@ -2,6 +2,7 @@
 
 import hashlib
 import html
+import io
 import os
 import re
 import subprocess
@@ -10,13 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 
 import tinygrad_edu as tg
 from tests.hash_seeds import printed
 from tinygrad_edu import nn
-from tinygrad_edu.graph import Graph, LayoutError, engine, trace
-from tinygrad_edu.graph.png import find_browser
+from tinygrad_edu.graph import Graph, LayoutError, engine, png, trace
 from tinygrad_edu.graph.text import width
 from tools import draw
 from tools.cli import run
@@ -105,7 +107,7 @@ class TestText:
         for wide, font, size, bold, text in found:
             assert width(html.unescape(text), int(size), bool(bold), font == "Courier") <= int(wide)
 
-    @pytest.mark.skipif(find_browser() is None, reason="needs Chromium")
+    @pytest.mark.skipif(png.find_browser() is None, reason="needs Chromium")
     @pytest.mark.parametrize("fonts", ["as given", "DejaVu Sans"])
     def test_no_text_runs_past_its_cell_in_a_browser(self, fonts: str, tmp_path: Path) -> None:
         svg = graph_of("gpt").svg()
@@ -127,7 +129,7 @@ class TestText:
         page = tmp_path / "page.html"
         page.write_text(f"<!doctype html><meta charset=utf-8><body>{svg}{script}", encoding="utf-8")
         options = "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --dump-dom"
-        command = [str(find_browser()), *options.split(), f"--user-data-dir={tmp_path / 'profile'}", page.as_uri()]
+        command = [str(png.find_browser()), *options.split(), f"--user-data-dir={tmp_path / 'profile'}", page.as_uri()]
         dom = subprocess.run(command, capture_output=True, check=True, text=True, timeout=60).stdout
         assert html.unescape(re.findall(r"<pre>(.*?)</pre>", dom, re.DOTALL)[0]) == "[]"
 
@@ -192,7 +194,7 @@ class TestFiles:
 
     @pytest.mark.parametrize("browser", [True, False])
     def test_png(self, browser: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        if browser and find_browser() is None:
+        if browser and png.find_browser() is None:
             pytest.skip("needs Chromium")
         if not browser:
             monkeypatch.setenv("PATH", str(tmp_path))
@@ -202,6 +204,46 @@ class TestFiles:
         wide, high = (int.from_bytes(found[i : i + 4], "big") for i in (16, 20))
         assert wide > 400
         assert high > 800
+
+    def test_a_picture_that_comes_out_in_part_is_drawn_smaller(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A browser leaves the rest of a large one white and says nothing."""
+        asked: list[float] = []
+
+        def shot(browser: str, svg: str, wide: int, high: int, sharper: float) -> bytes:
+            asked.append(sharper)
+            picture = np.full((high, wide, 3), 255, np.uint8)
+            picture[5 : high // 2 if sharper > 1 else -5 : 3, 5:-5] = 0
+            content = io.BytesIO()
+            Image.fromarray(picture).save(content, "PNG")
+            return content.getvalue()
+
+        monkeypatch.setattr(png, "_screenshot", shot)
+        monkeypatch.setattr(png, "find_browser", lambda: "browser")
+        svg = '<svg viewBox="0 0 150 75">'
+        assert png.png(svg, "") == shot("", "", 200, 100, 2.0)  # so small a one always comes out whole
+        monkeypatch.setattr(png, "_CERTAIN", 0)
+        assert png.png(svg, "") == shot("", "", 200, 100, 1.0)
+        assert asked == [2.0, 2.0, 2.0, 1.0, 1.0]
+        monkeypatch.setattr(png, "_LONGEST", 300)
+        png.png(svg, "")
+        assert asked[5:] == [1.5, 1.0]
+
+    @pytest.mark.parametrize("mode", ["RGB", "RGBA"])
+    def test_what_is_missing_from_a_picture_is_seen(self, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(png, "_CERTAIN", 0)
+
+        def whole(rows: slice, columns: slice) -> bool:
+            picture = np.full((600, 400, 3), 255, np.uint8)
+            picture[rows, columns] = 0
+            content = io.BytesIO()
+            Image.fromarray(picture).convert(mode).save(content, "PNG")
+            assert not png.is_whole(content.getvalue()[:-9])
+            return png.is_whole(content.getvalue())
+
+        assert whole(slice(20, 580, 7), slice(20, 380))
+        assert not whole(slice(0, 0), slice(0, 0))
+        assert not whole(slice(20, 400), slice(20, 380))
+        assert not whole(slice(20, 580), slice(20, 270))
 
     def test_what_cannot_be_saved(self, tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=r"g\.gif: a graph is saved as one of \.svg, \.html, \.png, \.dot"):
