@@ -126,6 +126,7 @@ def test_peak_memory_is_this_process_s_own():
         ["train", "--case", "custom", "--heads", "3"],
         ["train", "--contenders", "ours"],
         ["train", "--json", "no/such/folder/file.json"],
+        ["train", "--json", "."],
         ["train", "--widht", "8"],
     ],
     ids=" ".join,

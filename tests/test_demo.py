@@ -125,6 +125,16 @@ def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (tmp_path / "gpt" / "loss.svg").is_file()
 
 
+@pytest.mark.parametrize("name", ["bigram", "bigram.svg", "bigram.html"])
+def test_a_link_in_the_folder_is_refused(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo" / name).symlink_to(tmp_path / "outside")
+    assert run("demo", demo.main, ["--steps", "1", "--out", str(tmp_path / "demo")]) == 2
+    assert f"is not followed here; remove the link: '{tmp_path / 'demo' / name}'" in capsys.readouterr().err
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
 @pytest.mark.parametrize(
     "arguments", [["--device", "tpu"], ["--steps", "0"], ["--stesp", "3"], ["--out", "{file}"], ["more"]]
 )

@@ -192,6 +192,26 @@ class TestFiles:
             assert graph.save(tmp_path / name) == [tmp_path / name]
             assert (tmp_path / name).read_text(encoding="utf-8") == content
 
+    @pytest.mark.skipif(os.name == "nt", reason="links and pipes of POSIX")
+    def test_what_a_name_leads_to_is_written(self, tmp_path: Path) -> None:
+        graph = head()
+        (tmp_path / "real.svg").write_text("old")
+        (tmp_path / "real.svg").chmod(0o640)
+        (tmp_path / "g.svg").symlink_to("real.svg")
+        graph.save(tmp_path / "g.svg")
+        assert (tmp_path / "g.svg").is_symlink()
+        assert (tmp_path / "real.svg").stat().st_mode & 0o777 == 0o640
+        assert (tmp_path / "real.svg").read_text(encoding="utf-8") == graph.svg()
+        os.mkfifo(tmp_path / "pipe.dot")
+        (tmp_path / "full.md").symlink_to("/dev/full")
+        (tmp_path / "folder.json").mkdir()
+        for name, message in (("pipe.dot", "nobody reads"), ("full.md", "No space"), ("folder.json", "directory")):
+            with pytest.raises(OSError, match=message) as caught:
+                graph.save(tmp_path / name)
+            assert caught.value.filename == str(tmp_path / name)
+        with pytest.raises(NotADirectoryError):
+            graph.save(tmp_path / "real.svg" / "g.svg")
+
     @pytest.mark.parametrize("browser", [True, False])
     def test_png(self, browser: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         if browser and png.find_browser() is None:

@@ -254,3 +254,36 @@ def test_a_tokenizer_of_a_run_prepares_other_texts(text: Path, tmp_path: Path) -
     found = read_tokens(tmp_path / "x")
     assert found.tokenizer == tokenizer
     assert found.tokenizer.decode(found.ids) == TEXT
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="links and pipes of POSIX")
+def test_where_the_tokens_go(text: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A link remains one, a pipe is written to or refused, and standard output gets the tokens alone."""
+    (tmp_path / "tokens").write_text("old")
+    (tmp_path / "tokens").chmod(0o600)
+    (tmp_path / "link").symlink_to("tokens")
+    assert here(prepare, text, "--out", tmp_path / "link") == 0
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "tokens").stat().st_mode & 0o777 == 0o600
+    expected = (tmp_path / "tokens").read_bytes()
+    command = [sys.executable, "-m", "tools.prepare", str(text), "--out", "/dev/stdout"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+    assert done.stdout == expected
+    assert done.stderr.count(b"\n") == 1
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to("loop")
+    capfd.readouterr()
+    for name, said in (
+        ("pipe", "is a pipe that nobody reads"),
+        ("loop", "symbolic links"),
+        ("", "Is a directory"),
+        ("none/tokens", "No such file or directory"),
+        ("n" * 300, "File name too long"),
+    ):
+        assert here(prepare, text, "--out", tmp_path / name) == 2
+        told = capfd.readouterr().err
+        assert said in told
+        assert name[:20] in told
+        assert told.count("\n") == 1
+    assert (tmp_path / "pipe").is_fifo()
+    assert (tmp_path / "tokens").read_bytes() == expected

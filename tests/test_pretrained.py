@@ -247,6 +247,24 @@ def test_a_new_model_replaces_all_of_the_old_one(tmp_path: Path) -> None:
     assert GPT.from_pretrained(tmp_path).config.layers == 2
 
 
+@pytest.mark.skipif(os.name == "nt", reason="links of POSIX")
+@pytest.mark.parametrize("kind", ["symlink_to", "hardlink_to"])
+def test_a_model_is_written_through_no_link_in_its_folder(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "config.json").write_text('{"model_type": "notes"}')
+    (tmp_path / "weights").write_bytes(b"mine")
+    getattr(tmp_path / "model" / "config.json", kind)(tmp_path / "config.json")
+    getattr(tmp_path / "model" / "model.safetensors", kind)(tmp_path / "weights")
+    (tmp_path / "link").symlink_to("model")
+    made("gpt", bias=True).save_pretrained(tmp_path / "link")
+    assert (tmp_path / "config.json").read_text() == '{"model_type": "notes"}'
+    assert (tmp_path / "weights").read_bytes() == b"mine"
+    assert GPT.from_pretrained(tmp_path / "model").config == made("gpt", bias=True).config
+    (tmp_path / "model" / "model.safetensors").chmod(0o600)
+    made("gpt", bias=True).save_pretrained(tmp_path / "model")
+    assert (tmp_path / "model" / "model.safetensors").stat().st_mode & 0o777 == 0o600
+
+
 @pytest.mark.parametrize("written", range(3))
 def test_a_save_that_fails_changes_nothing(written: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever file does not fit, the old model is whole and nothing is left behind."""

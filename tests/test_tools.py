@@ -23,10 +23,11 @@ from safetensors.numpy import load_file
 from simple_parsing.help_formatter import TEMPORARY_TOKEN
 
 from models import MODELS
-from tinygrad_edu.training import Report, Trainer, load_checkpoint, read_metrics, save_checkpoint
+from tinygrad_edu.training import Metrics, Report, Trainer, load_checkpoint, read_metrics, save_checkpoint
 from tools import cli, embed, generate, prepare, read, train
 from tools.lock import locked
 from tools.progress import Display
+from tools.record import Record
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = "The quick brown fox jumps over the lazy dog.\n" * 30
@@ -492,6 +493,95 @@ def test_two_runs_do_not_share_a_folder(copied: Path, capsys: pytest.CaptureFixt
     assert f"in use by another run (process {os.getpid()})" in shown.err
     assert here(train, "gpt", "--resume", copied, "--steps", 9) == 0
     assert not (copied / ".lock").exists()
+
+
+# a folder that came from elsewhere
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links of POSIX")
+@pytest.mark.parametrize("kind", ["symlink_to", "hardlink_to"])
+def test_a_run_writes_through_no_link_in_its_folder(kind: str, copied: Path, tmp_path: Path) -> None:
+    """Every name that it writes is a link to a file outside, which stays as it is; so do the permissions of others."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (copied / "config.json").chmod(0o600)
+    (copied / "model.safetensors").chmod(0o640)
+    written = ["tokenizer.json", "state.json", "state.safetensors", "metrics.jsonl", "loss.png", "loss.svg"]
+    for name in [*written, "model.safetensors.next", "state.json.next"]:
+        content = (copied / name).read_bytes() if (copied / name).exists() else b"notes"
+        (outside / name).write_bytes(content)
+        (copied / name).unlink(missing_ok=True)
+        getattr(copied / name, kind)(outside / name)
+    before = {path.name: path.read_bytes() for path in outside.iterdir()}
+    assert here(train, "gpt", "--resume", copied, "--steps", 8, "--eval-every", 1) == 0
+    assert {path.name: path.read_bytes() for path in outside.iterdir()} == before
+    assert sorted(path.name for path in copied.iterdir()) == sorted([*written, "config.json", "model.safetensors"])
+    assert not any(path.is_symlink() or path.stat().st_nlink > 1 for path in copied.iterdir())
+    assert (copied / "config.json").stat().st_mode & 0o777 == 0o600
+    assert (copied / "model.safetensors").stat().st_mode & 0o777 == 0o640
+    assert load_checkpoint(copied, resume=True).state is not None
+    assert read_metrics(copied / "metrics.jsonl")[-1].step == 8
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links of POSIX")
+@pytest.mark.parametrize("name", ["best", "tensorboard"])
+@pytest.mark.parametrize("way", ["--resume", "--overwrite"])
+def test_a_folder_of_a_run_that_is_a_link_is_refused(
+    name: str, way: str, copied: Path, text: Path, tmp_path: Path, attempt: Callable[..., None]
+) -> None:
+    """A run would write into another folder, and one that replaces it would remove what it found there."""
+    (tmp_path / "outside").mkdir()
+    for file in ("config.json", "loss.svg", "events.out.tfevents.1"):
+        (tmp_path / "outside" / file).write_text("mine")
+    (copied / name).symlink_to(tmp_path / "outside")
+    options = ["--resume", copied, "--steps", 8]
+    if way == "--overwrite":
+        options = ["--data", text, "--out", copied, "--overwrite", "--steps", 1]
+    attempt(train, ["gpt", *map(str, options)], f"{name}'", process=False)
+    assert len(list((tmp_path / "outside").iterdir())) == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+@pytest.mark.parametrize("name", ["metrics.jsonl", "state.json", "state.json.next", "loss.svg"])
+def test_a_pipe_in_a_run_s_folder_is_refused(name: str, copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (copied / name).unlink(missing_ok=True)
+    os.mkfifo(copied / name)
+    assert here(train, "gpt", "--resume", copied, "--steps", 8) == 2
+    told = capsys.readouterr().err
+    assert name in told
+    assert told.count("\n") == 1
+    assert (copied / name).is_fifo()
+
+
+def test_a_link_to_a_folder_that_the_user_names_is_followed(text: Path, tmp_path: Path) -> None:
+    (tmp_path / "large disk").mkdir()
+    (tmp_path / "run").symlink_to("large disk")
+    assert here(train, "bigram", "--data", text, "--out", tmp_path / "run", "--steps", 1) == 0
+    assert here(train, "bigram", "--resume", tmp_path / "run", "--steps", 2) == 0
+    assert (tmp_path / "run").is_symlink()
+    assert read_metrics(tmp_path / "large disk" / "metrics.jsonl")[-1].step == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
+def test_a_full_disk_stops_the_record_of_a_run_at_once(tmp_path: Path) -> None:
+    """And does not let it wait for room among the events."""
+    import resource
+
+    pytest.importorskip("tensorboardX")
+    entry = Metrics(1, 1.0, 1.0, 1e-3, 10, 1.0, 1.0, 1.0, 1.0)  # longer among the events than as a line
+    record = Record(tmp_path, 0, tensorboard=True)
+    record.append(entry)
+    (events,) = (tmp_path / "tensorboard").iterdir()
+    before, content = resource.getrlimit(resource.RLIMIT_FSIZE), events.read_bytes()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(content) + 10, before[1]))
+    try:
+        (tmp_path / "metrics.jsonl").write_bytes(b"")
+        with pytest.raises(OSError, match="File too large") as caught:
+            record.append(entry)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert caught.value.filename == str(events)
+    assert events.read_bytes() == content
 
 
 needs_a_shell = pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")

@@ -61,11 +61,13 @@ def replacing(path: str | os.PathLike[str], *, follow: bool = True) -> Iterator[
     path = Path(path)
     with naming(path):
         if follow and is_stream(path):
-            with tempfile.SpooledTemporaryFile(_IN_MEMORY) as file:
+            with _stream(path) as stream, tempfile.SpooledTemporaryFile(_IN_MEMORY) as file:
                 yield file
                 file.seek(0)
-                with _stream(path) as stream:
-                    shutil.copyfileobj(file, stream)
+                with contextlib.suppress(OSError, ValueError):
+                    sys.stdout.flush()  # what was printed before, maybe to the same place, comes before
+                shutil.copyfileobj(file, stream)
+                stream.flush()
             return
         draft = _Draft(Path(os.path.realpath(path)) if follow and path.is_symlink() else path)
         try:
@@ -150,7 +152,10 @@ def make_folder(path: Path, *, follow: bool = True) -> None:
     """
     if not follow:
         refuse_link(path)
-    path.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        _refuse(path, errno.ENOTDIR, os.strerror(errno.ENOTDIR))
 
 
 def refuse_link(path: Path) -> None:
@@ -259,8 +264,6 @@ def _stream(path: Path) -> IO[bytes]:
     """A pipe or device, open for writing. Raises OSError for a pipe that nobody reads, rather than wait."""
     number = _descriptor(path)
     if number is not None:
-        with contextlib.suppress(OSError, ValueError):
-            sys.stdout.flush()  # what was printed before comes before
         return os.fdopen(os.dup(number), "wb")
     try:
         handle = os.open(path, os.O_WRONLY | _AT_ONCE)

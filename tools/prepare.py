@@ -1,6 +1,7 @@
 """Turn texts of any size into a file of tokens to train on: python -m tools.prepare FILE... --out FILE [options]."""
 
 import dataclasses
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -57,7 +58,7 @@ def main(arguments: list[str]) -> int:
             known = ", ".join((*DOCUMENTS, _FILES))
             raise UserError(f"documents is {options.documents!r}; it must be one of {known}, or empty")
         for path in found.texts:
-            if Path(path).resolve() == Path(options.out).resolve():
+            if os.path.realpath(path) == os.path.realpath(options.out):
                 raise UserError(f"--out names {path}, a text to read; name another file")
         if _passes(options.tokenizer) > 1 and (pipes := [p for p in found.texts if _once(p)]):
             raise UserError(

@@ -148,15 +148,17 @@ def save_checkpoint(
         }
     )
     _finish_renaming(folder)
+    written = []
     try:
         for name, content in contents.items():
             write_beside(folder / (name + NEXT), content, folder / name)
+            written.append(folder / (name + NEXT))
         write_atomically(folder / CONFIG, head, follow=False)
     except BaseException:
         if not (folder / CONFIG).is_file() or (folder / CONFIG).read_bytes() != head:
-            for name in contents:
+            for path in written:
                 with contextlib.suppress(OSError):
-                    (folder / (name + NEXT)).unlink()
+                    path.unlink()
         raise
     for name in contents:
         rename(folder / (name + NEXT), folder / name)
