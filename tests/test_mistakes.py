@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import json
 import math
+import os
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,10 +22,10 @@ import tinygrad_edu as tg
 from models import MODELS
 from models.bert import BERTConfig, BERTEncoder
 from tinygrad_edu import nn
-from tinygrad_edu.data import make_tokenizer, train_wordpiece
+from tinygrad_edu.data import ByteTokenizer, make_tokenizer, train_wordpiece, write_tokens
 from tinygrad_edu.data.tokenizer import MASKING
-from tinygrad_edu.training import TrainConfig, Trainer
-from tools import cli, corpus, embed, evaluate, fill, generate, read, train
+from tinygrad_edu.training import TrainConfig, Trainer, load_checkpoint, save_checkpoint
+from tools import bench, cli, corpus, demo, draw, embed, evaluate, fill, generate, prepare, read, train
 
 TEXT = "the quick brown fox jumps over the lazy dog\n" * 12
 PAIRS = '{"prompt": "abc", "answer": "xyy"}\n' * 10
@@ -71,6 +74,11 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     BERTEncoder(BERTConfig(len(words), block_size=16, **SMALL)).save_pretrained(folder / "published")
     (folder / "published" / "tokenizer.json").write_text(words.bounded(True).to_json())
     return {"text": folder / "text.txt", "pairs": folder / "pairs.jsonl", "runs": folder}
+
+
+@pytest.fixture(autouse=True)
+def _without_plots(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tools.train.plot_losses", lambda *_: None)  # takes longer than all the rest
 
 
 Attempt = Callable[..., str]
@@ -290,3 +298,336 @@ def test_a_setting_of_a_published_model_that_is_wrong(
     before = json.loads((run / file).read_text()) if (run / file).exists() else {}
     (run / file).write_text(json.dumps({**before, key: value}))
     attempt(*CALLS["embed"][1:], run=run)
+
+
+# a state and weights that do not belong together
+
+
+def other_save(run: Path) -> None:
+    """Another save of the same run, of its next step."""
+    found = load_checkpoint(run, resume=True)
+    weights_changed(run, lambda a: a + 1)
+    state = json.loads((run / "state.json").read_text())
+    state["sha256"]["model.safetensors"] = hashlib.sha256((run / "model.safetensors").read_bytes()).hexdigest()
+    (run / "state.json").write_text(json.dumps({**state, "step": 7}))
+    redigest(run)
+    assert found.state is not None
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        ["model.safetensors"],
+        ["state.json"],
+        ["state.json", "state.safetensors"],
+        ["config.json", "model.safetensors"],
+        ["config.json", "model.safetensors", "tokenizer.json"],
+        ["config.json", "state.json"],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("honest", [True, False], ids=["as copied", "with digests made anew"])
+def test_files_of_two_saves(files: list[str], honest: bool, copied: Callable[[str], Path], attempt: Attempt) -> None:
+    run = copied("gpt")
+    other = run.with_name("other")
+    shutil.copytree(run, other)
+    other_save(other)
+    for file in files:
+        shutil.copy(other / file, run / file)
+    if not honest:
+        redigest(run)
+    line = attempt(*CALLS["resume"][1:], run=run)
+    if not honest:
+        assert "of another save" in line
+    assert load_checkpoint(other, resume=True).state is not None
+
+
+def test_the_best_weights_copied_over_a_run(copied: Callable[[str], Path], attempt: Attempt) -> None:
+    run = copied("gpt")
+    found = load_checkpoint(run)
+    best = run / "best"
+    best.mkdir()
+    weights = {name: weight + 1 for name, weight in found.weights.items()}
+    save_checkpoint(best, model="gpt", config=found.config, tokenizer=found.tokenizer, weights=weights)
+    for path in best.iterdir():
+        shutil.copy(path, run / path.name)
+    assert "is of another save than the weights beside it" in attempt(*CALLS["resume"][1:], run=run)
+    attempt(*CALLS["generate"][1:], code=0, run=run)
+
+
+def test_a_run_of_an_older_version_without_marks_goes_on(copied: Callable[[str], Path], attempt: Attempt) -> None:
+    run = copied("gpt")
+    for file in ("config.json", "state.json"):
+        content = json.loads((run / file).read_text())
+        del content["sha256"]
+        (run / file).write_text(json.dumps(content))
+    attempt(*CALLS["resume"][1:], code=0, run=run)
+
+
+@pytest.mark.parametrize("change", ["shape", "NaN", "missing", "more"])
+def test_tensors_of_an_optimizer_that_do_not_fit(change: str, copied: Callable[[str], Path], attempt: Attempt) -> None:
+    run = copied("gpt")
+    attempt(*CALLS["resume"][1:], code=0, run=run)
+    path = run / "state.safetensors"
+    tensors = load(path.read_bytes())
+    name = next(iter(tensors))
+    if change == "shape":
+        tensors[name] = np.zeros((3, 3), np.float32)
+    elif change == "NaN":
+        tensors[name] = np.full_like(tensors[name], np.nan)
+    elif change == "missing":
+        del tensors[name]
+    else:
+        tensors["exp_avg/nobody"] = np.zeros(3, np.float32)
+    path.write_bytes(save(tensors))
+    state = json.loads((run / "state.json").read_text())
+    state["sha256"]["state.safetensors"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (run / "state.json").write_text(json.dumps(state))
+    redigest(run)
+    attempt(train, ["gpt", "--resume", "{run}", "--steps", "5"], run=run)
+
+
+# the record
+
+LINE = '{"step": %d, "train_loss": 1.5, "val_loss": null, "lr": 0.1, "tokens": 10, "seconds": 0.5}\n'
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        LINE % 1,  # the step of the line before
+        "\n",
+        "[1]\n",
+        '{"step": 2}\n',
+        LINE.replace("1.5", "NaN") % 2,
+        LINE.replace("1.5", "1e999") % 2,
+        LINE.replace("1.5", '"1.5"') % 2,
+        LINE.replace("10", "10.5") % 2,
+        LINE.replace("0.1", "null") % 2,
+        LINE.replace('"lr"', '"step"') % 2,
+        LINE.replace('"lr"', '"rate"') % 2,
+        LINE.replace("}", ', "more": 1}') % 2,
+        (LINE % 2)[:30] + "\n",
+        "[" * 100_000 + "\n",
+    ],
+    ids=range(14),
+)
+def test_a_damaged_record(line: str, copied: Callable[[str], Path], attempt: Attempt) -> None:
+    run = copied("gpt")
+    (run / "metrics.jsonl").write_text(LINE % 1 + line + LINE % 3)
+    assert "metrics.jsonl, line 2: no line of metrics" in attempt(*CALLS["resume"][1:], run=run)
+
+
+def test_a_record_cut_short_or_gone_is_said(copied: Callable[[str], Path], capsys: pytest.CaptureFixture[str]) -> None:
+    run = copied("gpt")
+    (run / "metrics.jsonl").write_text(LINE % 1 + (LINE % 2)[:20])
+    words = ["gpt", "--resume", str(run), "--steps"]
+    assert cli.run("train", train.main, [*words, "1"]) == 0
+    assert "metrics.jsonl, line 2: cut short" in capsys.readouterr().err
+    (run / "metrics.jsonl").unlink()
+    assert cli.run("train", train.main, [*words, "2"]) == 0
+    shown = capsys.readouterr().err
+    assert "metrics.jsonl is missing" in shown
+    assert shown.count("\n") == 1
+
+
+# sizes and memory
+
+B = str(10**12)
+ABSURD: dict[str, tuple[Any, list[str]]] = {
+    "tokens": (generate, ["{runs}/gpt", "--tokens", "1" + "0" * 15]),
+    "more tokens": (generate, ["{runs}/gpt", "--tokens", "1" + "0" * 40]),
+    "beams": (generate, ["{runs}/seq2seq", "--prompt", "abc", "--beams", B]),
+    "readings": (read, ["{runs}/ocr", "--text", "hi", "--beams", "1" + "0" * 30]),
+    "samples": (evaluate, ["{runs}/gpt", "--exposure", B]),
+    "more samples": (evaluate, ["{runs}/gpt", "--exposure", "1" + "0" * 30]),
+    **{
+        f"{tokenizer} of {size}": (
+            prepare, ["{text}", "--out", "{tmp}/x", "--tokenizer", tokenizer, "--vocab-size", str(size)]
+        )
+        for tokenizer in ("bpe", "wordpiece")
+        for size in (1 << 32, 10**12, 10**30)
+    },
+    **{f"gpt {axis}": (draw, ["gpt", "--out", "{tmp}/a.svg", "--size", f"{axis}={B}"]) for axis in "BTVPLHDF"},
+    **{f"ocr {axis}": (draw, ["ocr", "--out", "{tmp}/a.svg", "--size", f"{axis}={B}"]) for axis in "hwp"},
+    "bigram": (draw, ["bigram", "--out", "{tmp}/a.svg", "--size", "V=10000000"]),
+    "digits": (draw, ["gpt", "--out", "{tmp}/a.svg", "--size", "V=" + "9" * 5000]),
+    "nodes": (draw, ["gpt", "--out", "{tmp}/a.svg", "--max-nodes", "-1"]),
+    **{
+        f"train {name}": (train, ["gpt", "--data", "{text}", "--out", "{new}", f"--{name}", "1" + "0" * 30])
+        for name in ("layers", "width", "hidden", "heads", "batch-size", "block-size", "accumulation", "seed")
+    },
+    "steps of a demo": (demo, ["--steps", "0", "--out", "{tmp}/demo"]),
+    "width of a bench": (bench, ["train", "--case", "custom", "--heads", "1", "--width", B]),
+    "batch of a bench": (bench, ["train", "--case", "custom", "--batch-size", B]),
+    "threads of a bench": (bench, ["train", "--threads", B]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ABSURD)
+def test_an_absurd_size(case: str, attempt: Attempt) -> None:
+    attempt(*ABSURD[case])
+
+
+@pytest.mark.parametrize(
+    "call", [*(name for name in CALLS if CALLS[name][1] is not train), "prepare", "draw", "draw a file"]
+)
+def test_memory_that_does_not_suffice(
+    call: str, copied: Callable[[str], Path], attempt: Attempt, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def none(*_: Any, **__: Any) -> Any:
+        raise MemoryError("Unable to allocate 8 TiB")
+
+    more: dict[str, tuple[str, Any, list[str]]] = {
+        "prepare": ("gpt", prepare, ["{text}", "--out", "{tmp}/x"]),
+        "draw": ("gpt", draw, ["gpt", "--out", "{tmp}/a.svg"]),
+        "draw a file": ("gpt", draw, ["{tmp}/a.py:made", "--out", "{tmp}/a.svg"]),
+    }
+    (tmp_path / "a.py").write_text("def made():\n    raise MemoryError('Unable to allocate 8 TiB')\n")
+    model, tool, words = {**CALLS, **more}[call]
+    run = copied(model)
+    monkeypatch.setattr("tools.prepare.write_tokens", none)
+    monkeypatch.setattr("tools.draw.trace", none)
+    monkeypatch.setattr(nn.Embedding, "forward", none)
+    line = attempt(tool, words, run=run)
+    assert "8 TiB" in line
+
+
+# texts
+
+
+@pytest.mark.parametrize(
+    ("tool", "words"),
+    [
+        (train, ["gpt", "--data", "{file}", "--out", "{new}"]),
+        (train, ["gpt", "--data", "{file}", "--documents", "lines", "--out", "{new}"]),
+        (train, ["gpt", "--data", "{file}", "--documents", "pairs", "--out", "{new}"]),
+        (train, ["seq2seq", "--data", "{file}", "--out", "{new}"]),
+        (train, ["bert", "--data", "{file}", "--out", "{new}"]),
+        (train, ["ocr", "--data", "{file}", "--out", "{new}"]),
+        (train, ["gpt", "--data", "{text}", "--tokenizer", "{file}", "--out", "{new}"]),
+        (train, ["gpt", "--resume", "{file}"]),
+        (prepare, ["{file}", "--out", "{new}"]),
+        (prepare, ["{file}", "--out", "{new}", "--documents", "files"]),
+        (prepare, ["{text}", "--out", "{new}", "--tokenizer", "{file}"]),
+        (evaluate, ["{runs}/gpt", "--data", "{file}"]),
+        (evaluate, ["{runs}/seq2seq", "--data", "{file}"]),
+        (embed, ["--model", "{runs}/published", "--search", "{file}", "cat"]),
+        (embed, ["--model", "{file}", "cat"]),
+        (generate, ["{file}"]),
+        (fill, ["{file}", "[MASK]"]),
+        (read, ["{file}", "--text", "hi"]),
+        (draw, ["{file}:made", "--out", "{tmp}/a.svg"]),
+    ],
+)
+def test_files_that_are_no_text(tool: Any, words: list[str], attempt: Attempt, tmp_path: Path) -> None:
+    cases = {
+        "a.txt.gz": gzip.compress(TEXT.encode()),
+        "a.parquet": b"PAR1\x15\x04",
+        "a\x1b[31m.txt": gzip.compress(b""),
+        "latin.txt": "é".encode("latin-1") * 100,
+        "empty.txt": b"",
+        "none.txt": None,
+        "folder": None,
+    }
+    (tmp_path / "folder").mkdir()
+    for name, content in cases.items():
+        if content is not None:
+            (tmp_path / name).write_bytes(content)
+        line = attempt(tool, words, file=tmp_path / name)
+        assert "\x1b" not in line
+        reads_a_text = not {"--resume", "--model"} & set(words) and tool in (train, prepare, evaluate, embed)
+        if name == "a.txt.gz" and reads_a_text:
+            assert "compressed (gzip); decompress it first" in line
+    if hasattr(os, "mkfifo") and tool in (generate, fill, read, draw):
+        os.mkfifo(tmp_path / "pipe")
+        attempt(tool, words, file=tmp_path / "pipe")
+    if tool is not draw:
+        attempt(tool, words, file="/dev/zero")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_a_pipe_is_not_read_twice(attempt: Attempt, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert "can be read once only" in attempt(prepare, ["{tmp}/pipe", "--out", "{tmp}/x"])
+
+
+@pytest.mark.parametrize("bit", [3, 9])
+def test_a_damaged_file_of_tokens(bit: int, attempt: Attempt, tmp_path: Path) -> None:
+    write_tokens(tmp_path / "x.tokens", ByteTokenizer(), [np.arange(250)])
+    raw = bytearray((tmp_path / "x.tokens").read_bytes())
+    raw[-(bit // 8) - 2] ^= 1 << bit % 8
+    (tmp_path / "x.tokens").write_bytes(raw)
+    for tool, words in (
+        (train, ["gpt", "--data", "{tmp}/x.tokens", "--out", "{new}"]),
+        (evaluate, ["{runs}/gpt", "--data", "{tmp}/x.tokens"]),
+    ):
+        assert "x.tokens" in attempt(tool, words)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_search_finds_lines_with_any_end(end: str, attempt: Attempt, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(end.join(["a cat", "a dog\u2028ran", "the mat"]), encoding="utf-8", newline="")
+    shown = attempt(
+        embed, ["--model", "{runs}/published", "--search", "{tmp}/a.txt", "--top", "9" * 30, "a cat"], code=0
+    )
+    assert [line.split(": ")[1] for line in sorted(shown.splitlines(), key=lambda line: line.split()[1])] == [
+        "a cat",
+        "a dog\\u2028ran",
+        "the mat",
+    ]
+
+
+# terminals
+
+STEERING = "\x1b]0;x\x07\x1b[2J\b\r\x7f\x9b31m\u202e\u2066\u200b\ufeff\u2028\0"
+
+
+CONTROLS = {c for c in STEERING if not c.isprintable()}
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("call", ["generate", "answer", "fill", "embed"])
+def test_what_steers_a_terminal_does_not_reach_it(
+    call: str, copied: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, tool, words = CALLS[call]
+    run = copied(model)
+    text = f"{STEERING}[bold]x[/bold][/y] é你\u200d\u200c\n\tend"
+    monkeypatch.setattr("tools.generate.write", lambda *_, **__: iter([text]))
+    if call == "fill":
+        monkeypatch.setattr("tinygrad_edu.data.CharTokenizer.decode", lambda *_: text)
+    words = [word.format(run=run) for word in words]
+    if call == "embed":
+        words[-1] = text
+    for screen in (Terminal(), io.StringIO()):
+        monkeypatch.setattr(sys, "stdout", screen)
+        assert cli.run(call, tool.main, words) == 0
+        shown = screen.getvalue()
+        if screen.isatty() or call == "embed":
+            assert not CONTROLS & set(shown)
+            assert "\\x1b]0;x\\x07\\x1b[2J\\x08\\r\\x7f\\x9b31m\\u202e\\u2066\\u200b\\ufeff\\u2028\\x00" in shown
+        else:
+            assert text in shown
+        assert "[bold]x[/bold][/y] é你\u200d\u200c" in shown
+        assert ("\n\tend" in shown) == (call != "embed")
+
+
+def test_a_line_of_an_error_steers_nothing(attempt: Attempt, tmp_path: Path) -> None:
+    name = "a" + STEERING.replace("\0", "").replace("/", "")
+    for tool, words in (
+        (generate, ["{tmp}/" + name]),
+        (train, ["gpt", "--data", "{tmp}/" + name]),
+        (train, ["gpt", "--preset", name]),
+        (train, [name]),
+        (draw, ["{tmp}/" + name + ":made", "--out", "{tmp}/a.svg"]),
+        (prepare, ["{tmp}/" + name, "--out", "{tmp}/x"]),
+        (embed, ["--model", name, "x"]),
+        (generate, ["{runs}/gpt", "--prompt", name]),
+        (fill, ["{runs}/bert", "[MASK]" + name]),
+    ):
+        assert not CONTROLS & set(attempt(tool, words))

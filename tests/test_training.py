@@ -336,7 +336,8 @@ def test_a_line_cut_short_by_a_crash_is_left_out(tmp_path: Path) -> None:
     MetricsFile(path).append(line(1))
     with open(path, "a") as file:
         file.write('{"step": 2, "tra')
-    assert read_metrics(path) == [line(1)]
+    with pytest.warns(UserWarning, match="line 2: cut short in a crash"):
+        assert read_metrics(path) == [line(1)]
     path.write_text('{"step": 2, "tra\n' + path.read_text())
     with pytest.raises(ValueError, match="line 1"):
         read_metrics(path)

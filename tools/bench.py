@@ -14,6 +14,7 @@ from tinygrad_edu.files import write_atomically
 from tools.bench_rounds import ContenderError, Measured, agreement, speeds, take_turns
 from tools.bench_train import CASES, Shape, flops
 from tools.cli import Parser, UserError, run, unknown, users_mistakes
+from tools.limits import check_memory, check_threads
 
 REFERENCE = "torch"  # speeds are relative to it
 
@@ -54,6 +55,11 @@ def train(arguments: list[str]) -> int:
         raise UserError(f"--json {options.json}: there is no folder {folder}")
     if options.json and Path(options.json).is_dir():
         raise UserError(f"--json {options.json} is a folder; name a file in it")
+    with users_mistakes():
+        check_threads(options.threads)
+        for of in cases.values():
+            shape_of = {"layers": of.layers, "width": of.width}
+            check_memory(shape_of, of.vocab_size, of.batch_size, of.block_size, 1)
     rows = []
     with users_mistakes((ContenderError,)):
         for case, of in cases.items():

@@ -67,7 +67,7 @@ def graph_of(model: str, sizes: Mapping[str, int] | None = None) -> Graph:
         if letter not in known:
             raise UserError(f"unknown size {letter!r}; {model} has {', '.join(known)}")
     wanted = SIZES | {"F": 0, "P": max(SIZES["P"], given.get("T", 0))} | given  # F follows from D where none is given
-    shape = {"layers": wanted["L"], "width": wanted["D"]} if "layers" in fields else {}
+    shape = {name: wanted[letter] for letter, name in _FIELDS.items() if letter in "LDF" and name in fields}
     for rows, length in ((wanted["B"], wanted["T"]), (1, wanted["P"]), (wanted["B"], wanted["h"] * wanted["w"])):
         check_memory(shape, wanted["V"], rows, length, 1)
     with setting(generator=Generator(0)):
@@ -149,7 +149,13 @@ def _sizes(text: str) -> dict[str, int]:
     found = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, number = (word.strip() for word in part.partition("="))
-        if not equals or not name.isidentifier() or not number.isdecimal() or int(number) < 1:
+        if (
+            not equals
+            or not name.isidentifier()
+            or not number.isdecimal()
+            or not 0 < len(number) < 19
+            or int(number) < 1
+        ):
             raise UserError(f"size: {part!r} is no size; give letters with lengths of 1 or more, such as B=2,T=5")
         found[name] = int(number)
     return found
@@ -161,6 +167,8 @@ def _draw(target: str, options: DrawOptions) -> str:
         raise UserError(unknown("view", options.view, _VIEWS))
     if options.lang not in LANGUAGES:
         raise UserError(unknown("language", options.lang, LANGUAGES))
+    if options.max_nodes < 0:
+        raise UserError(f"max_nodes is {options.max_nodes}; it must be 1 or more, or 0 for no limit")
     is_table = options.view == "ledger"
     path = Path(options.out or f"{target.rpartition(':')[2]}.{'md' if is_table else 'svg'}")
     if is_table and path.suffix.lower() != ".md":

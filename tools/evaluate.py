@@ -22,6 +22,7 @@ from tinygrad_edu.training.answers import character_error_rate, exact_match
 from tinygrad_edu.training.checkpoint import STATE
 from tools import corpus
 from tools.cli import Parser, UserError, run, say, users_mistakes
+from tools.limits import check_room
 
 _POSITIONS = 4096  # in a batch
 _ROWS = 100  # answers that are written at once
@@ -58,6 +59,7 @@ def main(arguments: list[str]) -> int:
         found = parser.parse(arguments)
         options = EvaluateOptions(**vars(found.measuring))
         device = check_device(options.device)
+        check_room("exposure", options.exposure * 4 * _CONTEXT, "the ids of its samples")
         checkpoint = load_checkpoint(found.folder)
         model = checkpoint.build(MODELS).to(device)
         source, tokenizer = corpus.load(_config(checkpoint, options), checkpoint.tokenizer, model.task)

@@ -13,7 +13,7 @@ from tinygrad_edu.generation import beam_search, write
 from tinygrad_edu.generation.text import until
 from tinygrad_edu.training import load_checkpoint
 from tools.cli import Parser, UserError, elsewhere, ending, run, say, users_mistakes
-from tools.limits import check_beams, check_tokens
+from tools.limits import check_beams, check_room
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +95,7 @@ def main(arguments: list[str]) -> int:
             check_beams(options.beams, min(options.tokens, model.config.block_size), len(tokenizer))
             pieces = answer(model, tokenizer, options)
         else:
-            check_tokens(options.tokens)
+            check_room("tokens", options.tokens, "their ids")
             pieces = write(model, tokenizer, options.prompt, options.tokens, **sampling(options))
         first = next(pieces, "")  # what is wrong with the weights shows here
     if model.task == "text":

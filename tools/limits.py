@@ -25,9 +25,13 @@ def check_memory(model: dict[str, Any], vocab_size: int, batch_size: int, block_
     """
     have = _memory()
     layers, width = model.get("layers", 0), model.get("width", vocab_size)
-    parameters = 12 * layers * width**2 + vocab_size * width + (block_size * width if model else 0)
+    block = 4 * width**2 + 2 * width * (model.get("hidden", 0) or 4 * width)  # attention, and feed-forward
+    tables = vocab_size + model.get("segments", 0) + (block_size if model else 0)
+    parameters = layers * block + tables * width
     if parameters * _BYTES * _COPIES > have:
-        sizes = {k: model[k] for k in ("layers", "width") if k in model} | {"vocab_size": vocab_size}
+        sizes = {k: model[k] for k in ("layers", "width", "hidden", "segments") if model.get(k)} | {
+            "vocab_size": vocab_size
+        }
         raise ValueError(
             f"a model of {_listed(sizes)} has about {parameters:,} parameters, and training it takes "
             f"{_gib(parameters * _BYTES * _COPIES)}; this machine has {_gib(have)}: choose a smaller model"
@@ -43,10 +47,10 @@ def check_memory(model: dict[str, Any], vocab_size: int, batch_size: int, block_
         )
 
 
-def check_tokens(tokens: int) -> None:
-    """Raises ValueError for more tokens to write than their ids alone would fit into memory."""
-    if tokens * 8 > (have := _memory()):
-        raise ValueError(f"tokens is {tokens}; their ids alone take {_gib(tokens * 8)}, this machine has {_gib(have)}")
+def check_room(name: str, count: int, what: str) -> None:
+    """Raises ValueError for an option `name` that asks for more numbers than fit into memory; what: they are."""
+    if count * 8 > (have := _memory()):
+        raise ValueError(f"{name} is {count}; {what} alone take {_gib(count * 8)}, this machine has {_gib(have)}")
 
 
 def check_beams(beams: int, tokens: int, vocab_size: int) -> None:

@@ -6,7 +6,6 @@ import os
 import shlex
 import signal
 import sys
-import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -188,8 +187,6 @@ def build(plan: Plan) -> tuple[Trainer, Tokenizer]:
             )
         if (metrics := Path(plan.run.resume) / METRICS).exists():
             read_metrics(metrics)  # a damaged one is found now
-        else:
-            warnings.warn(f"{metrics} is missing: the record begins anew, after step {trainer.step}", stacklevel=1)
     return trainer, tokenizer
 
 
@@ -318,6 +315,8 @@ def _begin(plan: Plan, folder: Path, step: int) -> Record:
     killed one was writing."""
     for left in folder.glob(TEMPORARY):
         left.unlink(missing_ok=True)
+    if plan.run.resume and step and not (old := Path(plan.run.resume) / METRICS).exists():
+        complain("train", f"{old} is missing: the record begins anew after step {step}")
     if not _goes_on(plan, folder):
         if (best := folder / _BEST).is_dir():
             clear(best)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer as Engine
 
 UNKNOWN = "[UNK]"
+_MOST = 1 << 24  # tokens; the library makes room for all that are wanted at once, and ends the process where it cannot
 
 
 class SubwordTokenizer(Tokenizer):
@@ -125,12 +126,14 @@ def train_bpe(texts: Iterable[str], vocab_size: int, specials: Iterable[str] = (
     bytes and `specials` (control tokens, the last ids) among them, at least these; there are fewer where no pair is
     left that occurs twice, and `len` of the result is their real number.
 
-    Raises ValueError for a vocab_size that does not hold the bytes and specials, DataError without the library.
+    Raises ValueError for a vocab_size that does not hold the bytes and specials, or above 2²⁴, DataError without the
+    library.
     Source: Sennrich et al., "Neural machine translation of rare words with subword units", 2016; the bytes and the
     parting into words are GPT-2's.
     """
     library = _library()
     names = tuple(specials)
+    _check_size(vocab_size)
     least = 256 + len(names)
     if vocab_size < least:
         raise ValueError(
@@ -155,11 +158,12 @@ def train_wordpiece(texts: Iterable[str], vocab_size: int, specials: Iterable[st
     Case and accents stay; each Chinese character is a word. vocab_size counts all: [UNK], each character of the texts
     in both forms, pieces, and `specials`; where the characters alone are more, they are all there nevertheless.
 
-    Raises DataError without the library.
+    Raises ValueError for a vocab_size above 2²⁴, DataError without the library.
     Source: Devlin et al., "BERT: pre-training of deep bidirectional transformers", 2019.
     """
     library = _library()
     names = tuple(specials)
+    _check_size(vocab_size)
     made = library.Tokenizer(library.models.WordPiece(unk_token=UNKNOWN))
     made.normalizer = library.normalizers.BertNormalizer(
         clean_text=True, handle_chinese_chars=True, strip_accents=False, lowercase=False
@@ -213,6 +217,11 @@ def _template(specials: dict[str, int], begin: int, end: int) -> dict[str, Any]:
         "pair": [first, text, last, other, second],
         "special_tokens": {names[i]: {"id": names[i], "ids": [i], "tokens": [names[i]]} for i in (begin, end)},
     }
+
+
+def _check_size(vocab_size: int) -> None:
+    if vocab_size > _MOST:
+        raise ValueError(f"vocab_size is {vocab_size}; it must be at most {_MOST}")
 
 
 @contextlib.contextmanager
