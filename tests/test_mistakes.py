@@ -418,6 +418,15 @@ def test_a_damaged_record(line: str, copied: Callable[[str], Path], attempt: Att
     assert "metrics.jsonl, line 2: no line of metrics" in attempt(*CALLS["resume"][1:], run=run)
 
 
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"garbage", b'{"stop": 1', gzip.compress(b"{}"), b"\0" * 9])
+def test_a_record_that_is_none_is_not_taken_for_one_cut_short(
+    content: bytes, copied: Callable[[str], Path], attempt: Attempt
+) -> None:
+    run = copied("gpt")
+    (run / "metrics.jsonl").write_bytes(content)
+    assert "metrics.jsonl" in attempt(*CALLS["resume"][1:], run=run)
+
+
 def test_a_record_cut_short_or_gone_is_said(copied: Callable[[str], Path], capsys: pytest.CaptureFixture[str]) -> None:
     run = copied("gpt")
     (run / "metrics.jsonl").write_text(LINE % 1 + (LINE % 2)[:20])

@@ -150,7 +150,8 @@ def chart(results: Sequence[Result]) -> str:
     average, points for validation."""
     width, height, left, right, top, bottom = 1000, 400, 46, 120, 16, 46
     last = max(m.step for r in results for m in r.metrics)
-    losses = [loss for r in results for m in r.metrics for loss in (m.train_loss, m.val_loss) if loss is not None]
+    every = [loss for r in results for m in r.metrics for loss in (m.train_loss, m.val_loss)]
+    losses = [loss for loss in every if loss is not None and math.isfinite(loss)]
     guess = math.log(results[-1].vocab_size)
     low, high = math.floor(min(losses, default=0.0) * 2) / 2, math.ceil(max(guess, *losses) * 2) / 2
 

@@ -8,8 +8,10 @@ import warnings
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tinygrad_edu.data.checked import DataError, check_fields, check_options, file_bytes, parse_json
+from tinygrad_edu.data.checked import DataError, check_fields, check_options, check_packed, file_bytes, parse_json
 from tinygrad_edu.files import append, write_atomically
+
+_START = b'{"step": '  # of a line
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +58,9 @@ def read_metrics(path: str | os.PathLike[str]) -> list[Metrics]:
     after that of the line before.
     """
     found: list[Metrics] = []
-    lines = file_bytes(Path(path), "record").splitlines(keepends=True)
+    content = file_bytes(Path(path), "record")
+    check_packed(content, path, "record")
+    lines = content.splitlines(keepends=True)
     for number, line in enumerate(lines, 1):
         try:
             metrics = _metrics(parse_json(line, "it", "is no JSON"))
@@ -64,8 +68,9 @@ def read_metrics(path: str | os.PathLike[str]) -> list[Metrics]:
                 raise DataError(f"step {metrics.step} comes after step {found[-1].step}")
         except DataError as error:
             shown = line.decode(errors="replace").strip()[:60]
-            if number == len(lines) and not line.endswith(b"\n"):
-                warnings.warn(f"{path}, line {number}: cut short in a crash, and left out: {shown!r}", stacklevel=2)
+            if number == len(lines) and not line.endswith(b"\n") and line[: len(_START)] == _START[: len(line)]:
+                # of this place, so that a second reading does not say it again
+                warnings.warn(f"{path}, line {number}: cut short in a crash, and left out: {shown!r}", stacklevel=1)
                 break
             raise DataError(
                 f"{path}, line {number}: no line of metrics ({error}): {shown!r}; repair or delete it"
