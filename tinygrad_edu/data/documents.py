@@ -1,8 +1,8 @@
 """Texts in parts: a file line by line, as documents, as pairs of prompt and answer, or in pieces of bounded size."""
 
+import io
 import json
 import os
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -11,7 +11,6 @@ from tinygrad_edu.data.text import read_parts
 from tinygrad_edu.data.tokenizer import check_text
 
 DOCUMENTS = ("lines", "paragraphs", "jsonl")
-_END = re.compile(r"\r\n?|\n")
 _PIECE = 1 << 16  # characters: tokenizers take more than twice the time for twice the text
 
 
@@ -36,19 +35,16 @@ def lines_of(text: str) -> Iterator[str]:
 def _lines(parts: Iterable[str]) -> Iterator[str]:
     held: list[str] = []  # the beginning of a line
     for part in filter(None, parts):
-        start = 0
-        if held and held[-1].endswith("\r"):  # at the end of its part: only now it is known whether an LF follows
-            start = int(part.startswith("\n"))
-            yield "".join(held) + part[:start]
-            held = []
-        for end in _END.finditer(part, start):
-            if end.end() == len(part) and end[0] == "\r":
-                break
-            line = part[start : end.end()]
-            yield "".join([*held, line]) if held else line
-            held, start = [], end.end()
-        if start < len(part):
-            held.append(part[start:])
+        if held and held[-1].endswith("\r"):  # only now it is known whether an LF follows
+            end = int(part.startswith("\n"))
+            yield "".join(held) + part[:end]
+            held, part = [], part[end:]
+        lines = [*io.StringIO(part, newline="")]  # knows LF, CR LF and CR, and leaves them as they are
+        rest = [lines.pop()] if lines and not lines[-1].endswith("\n") else []
+        if held and lines:
+            lines[0], held = "".join(held) + lines[0], []
+        yield from lines
+        held += rest
     if held:
         yield "".join(held)
 
