@@ -38,6 +38,9 @@ FORMULAS = {
     "{out} = {x} / √({x}² + {y}²), the cosine of the angle between ({x}, {y}) and the first axis; 0 at (0, 0)": (
         "{out} = {x} / √({x}² + {y}²), 即 ({x}, {y}) 与第一轴夹角的余弦; (0, 0) 处为 0"
     ),
+    "{out} = {x} / ({x}² + {y}²), a coordinate of the point ({x}, {y}) mirrored in the unit circle; 0 at (0, 0)": (
+        "{out} = {x} / ({x}² + {y}²), 即点 ({x}, {y}) 关于单位圆的反演坐标; (0, 0) 处为 0"
+    ),
     "{out} = the angle of the point ({y}, {x}), from −π to π; the gradient at (0, 0) is 0": (
         "{out} = 点 ({y}, {x}) 的角, 从 −π 到 π; (0, 0) 处梯度为 0"
     ),

@@ -4,7 +4,7 @@ import math
 
 from tinygrad_edu import kernels
 from tinygrad_edu.backend import largest, module_of, quiet
-from tinygrad_edu.ops.arithmetic import Div, Exp, Sub
+from tinygrad_edu.ops.arithmetic import Clamp, Div, Exp, Sub
 from tinygrad_edu.ops.choice import LogicalAnd, MaskedFill, Where
 from tinygrad_edu.ops.curve import Log1p, NormalCdf, Sigmoid
 from tinygrad_edu.ops.order import Max
@@ -109,7 +109,8 @@ class Gelu(Op):
 
     def definition(x, *, approximate="none"):
         if approximate == "tanh":  # Hendrycks and Gimpel 2016: √(2/π) (x + 0.044715 x³)
-            return x * Sigmoid((x + x * x * x * 0.044715) * 1.5957691216057308)  # (1 + tanh u)/2 is σ(2u)
+            z = Clamp(x, low=-30.0, high=30.0)  # beyond, σ is 0 or 1, but z³ could overflow
+            return x * Sigmoid((z + z * z * z * 0.044715) * 1.5957691216057308)  # (1 + tanh u)/2 is σ(2u)
         return x * NormalCdf(x)
 
     def forward(x, *, approximate="none", recording=False):

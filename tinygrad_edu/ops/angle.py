@@ -64,11 +64,11 @@ class Atan2(Op):
 
     def dx(g, x, y):
         """d{x} = d{out} ⊙ {y} / ({x}² + {y}²)"""
-        return g * (Direction(y, x) / _length(x, y))
+        return g * Inversion(y, x)
 
     def dy(g, x, y):
         """d{y} = −d{out} ⊙ {x} / ({x}² + {y}²)"""
-        return -(g * (Direction(x, y) / _length(x, y)))
+        return -(g * Inversion(x, y))
 
 
 class Hypot(Op):
@@ -99,11 +99,31 @@ class Direction(Op):
     def dx(g, x, y):
         """d{x} = d{out} ⊙ {y}² / √({x}² + {y}²)³"""
         s = Direction(y, x)
-        return g * (s * s / _length(x, y))
+        return g * (s * (s / _length(x, y)))
 
     def dy(g, x, y, out):
         """d{y} = −d{out} ⊙ {x} ⊙ {y} / √({x}² + {y}²)³"""
-        return -(g * (out * Direction(y, x) / _length(x, y)))
+        return -(g * (out * (Direction(y, x) / _length(x, y))))
+
+
+class Inversion(Op):
+    """{out} = {x} / ({x}² + {y}²), a coordinate of the point ({x}, {y}) mirrored in the unit circle; 0 at (0, 0)"""
+
+    promotes = True
+
+    def forward(x, y):
+        r = _length(x, y)
+        return x / r / r
+
+    def dx(g, x, y):
+        """d{x} = d{out} ⊙ ({y}² − {x}²) / ({x}² + {y}²)²"""
+        r = _length(x, y)
+        return g * ((y - x) / r * ((y + x) / r) / r / r)
+
+    def dy(g, x, y):
+        """d{y} = −2 d{out} ⊙ {x} ⊙ {y} / ({x}² + {y}²)²"""
+        r = _length(x, y)
+        return g * (x / r * (y / r) / r / r * -2.0)
 
 
 def _length(x, y):

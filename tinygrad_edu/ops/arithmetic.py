@@ -94,9 +94,11 @@ class Pow(Op):
         with quiet(x):
             return x**y if type(x) is float or x.dtype.kind == "f" else _integer_power(x, y)
 
-    def dx(g, x, y):
+    def dx(g, x, y, out):
         """d{x} = d{out} ⊙ {y} ⊙ {x}^({y} − 1)"""
-        return g * (y * Pow(x, Where(y == 0, 1.0, y - 1.0)))
+        by = (y < 0.5) & (x != 0)  # where y − 1 may be rounded, which a large ln x multiplies, and x^y/x is exact
+        quotient = y / Where(by, x, 1.0)
+        return g * (quotient * Where(by, out, Pow(x, Where(by | (y == 0), 1.0, y - 1.0))))
 
     def dy(g, x, y, out):
         """d{y} = d{out} ⊙ {out} ⊙ ln {x}"""
@@ -126,6 +128,9 @@ class PowNumber(Op):
         """d{x} = {exponent} · d{out} ⊙ {x}^({exponent} − 1)"""
         if exponent == 0:
             return g * 0.0
+        if exponent < 0.5 and exponent % 1:  # as for Pow: exponent − 1 may be rounded
+            slope = PowNumber(x, exponent=exponent) / Where(x == 0, 1.0, x)
+            return g * (Where(x == 0, float("inf"), slope) * float(exponent))
         return g * x * 2.0 if exponent == 2 else g * (PowNumber(x, exponent=exponent - 1) * float(exponent))
 
 

@@ -109,8 +109,8 @@ class Silu(Op):
     def forward(x):
         xp = module_of(x)
         with quiet(x):
-            h = xp.exp(xp.minimum(x * 0.5, 40.0))  # σ = h / (h + 1/h); far to the left σ is too small, x·h is not
-            return x * h / (h + 1.0 / h)
+            h = xp.exp(xp.minimum(x * 0.5, 40.0))  # σ = h / (h + 1/h), which far to the left is too small
+            return x / (h + 1.0 / h) * h
 
     def dx(g, x, out):
         """d{x} = d{out} ⊙ (σ({x}) + {out} ⊙ σ(−{x}))"""

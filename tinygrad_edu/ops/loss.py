@@ -1,10 +1,11 @@
-"""Cross-entropies: of logits, row by row, and of probabilities of yes and no."""
+"""Cross-entropies: of logits, row by row, and of yes and no by their logits or probabilities."""
 
 from tinygrad_edu import kernels
 from tinygrad_edu.backend import module_of, quiet
 from tinygrad_edu.ops.activation import LogSoftmax
 from tinygrad_edu.ops.arithmetic import Log, Maximum, Mul
 from tinygrad_edu.ops.choice import Where
+from tinygrad_edu.ops.curve import Log1p, Sigmoid, Softplus
 from tinygrad_edu.ops.index import Gather
 from tinygrad_edu.ops.reduction import Sum
 from tinygrad_edu.ops.shape import Reshape
@@ -41,6 +42,30 @@ class CrossEntropy(Op):
         return kernels.of(g).cross_entropy_backward(g, logits, target, saved, ignore_index, smoothing, weight)
 
 
+class LogitCrossEntropy(Op):
+    """{out} = −({p} {y} ln σ({x}) + (1 − {y}) ln σ(−{x})), σ the sigmoid"""
+
+    promotes = True
+
+    def forward(x, y, p):
+        xp = module_of(x)
+        with quiet(x):
+            rest = xp.log1p(xp.exp(-xp.abs(x)))  # −ln σ(x) is max(−x, 0) and this
+            return p * y * (xp.maximum(-x, 0) + rest) + (1.0 - y) * (xp.maximum(x, 0) + rest)
+
+    def dx(g, x, y, p):
+        """d{x} = d{out} ⊙ ((1 − {y}) σ({x}) − {p} {y} σ(−{x}))"""
+        return g * ((1.0 - y) * Sigmoid(x) - p * y * Sigmoid(-x))
+
+    def dy(g, x, p):
+        """d{y} = d{out} ⊙ ((1 − {p}) ln σ(−{x}) − {p} {x})"""
+        return g * ((p - 1.0) * Softplus(x) - p * x)
+
+    def dp(g, x, y):
+        """d{p} = −d{out} ⊙ {y} ln σ({x})"""
+        return g * (y * Softplus(-x))
+
+
 class BinaryCrossEntropy(Op):
     """{out} = −({y} ln {x} + (1 − {y}) ln(1 − {x})), logarithms not below −100"""
 
@@ -50,9 +75,10 @@ class BinaryCrossEntropy(Op):
             return -(y * xp.maximum(xp.log(x), -100.0) + (1.0 - y) * xp.maximum(xp.log1p(-x), -100.0))
 
     def dx(g, x, y):
-        """d{x} = d{out} ⊙ ({x} − {y}) / ({x} ⊙ (1 − {x})), the divisor not below 10⁻¹²"""
-        return g * ((x - y) / Maximum(x * (1.0 - x), 1e-12))
+        """d{x} = d{out} ⊙ ((1 − {y}) / (1 − {x}) − {y} / {x}), a divisor of 0 taken as 10⁻¹²"""
+        rest = 1.0 - x
+        return g * ((1.0 - y) / Where(rest == 0, 1e-12, rest) - y / Where(x == 0, 1e-12, x))
 
     def dy(g, x):
         """d{y} = d{out} ⊙ (ln(1 − {x}) − ln {x})"""
-        return g * (Maximum(Log(1.0 - x), -100.0) - Maximum(Log(x), -100.0))
+        return g * (Maximum(Log1p(-x), -100.0) - Maximum(Log(x), -100.0))

@@ -49,8 +49,9 @@ _MILLS = {
 }
 _FAR = 40  # beyond it exp(−x²/2) is 0 in float32 and float64
 _HALF_OF_THE_DIGITS = np.int64(-1 << 27)
-_K0 = math.sqrt(2 / math.pi)
-_TANH = constants(2 * _K0, 2 * 0.044715 * _K0, 6 * 0.044715 * _K0, 0.5, 1)
+_K0 = 1.5957691216057308, -9.96930880911092e-17  # 2√(2/π) and, below, 0.044715 times it, each with its rounding
+_K1 = 0.07135481627260025, -6.175149918155315e-19
+_TANH = constants(_K0[0], _K1[0], 3 * _K1[0], 0.5, 1)
 _EXACT = constants(0.5, 1 / math.sqrt(2 * math.pi), -0.5)
 _SIGN = {np.dtype(f"f{n}"): np.array(np.iinfo(f"i{n}").min, f"i{n}") for n in (4, 8)}
 _TAME = 1e12  # Σx² of a chunk below which no intermediate value overflows
@@ -239,13 +240,19 @@ def _gelu_tanh(x, y, slope, scratch):
     k0, k1, three_k1, half, one = _TANH[x.dtype]
     u, e, q, s = (row[: x.size] for row in scratch)
     np.multiply(x, x, out=u)
-    np.multiply(u, k1, out=e)
-    e += k0
-    e *= x
+    if x.dtype == np.float32:
+        np.multiply(u, k1, out=e)
+        e += k0
+        e *= x
+    else:
+        e[...], rest = _exponent(x)
+        np.exp(-np.copysign(rest, rest * e), out=rest)
     sign = _SIGN[x.dtype]
     bits = e.view(sign.dtype)
     bits |= sign
     np.exp(e, out=e)
+    if x.dtype != np.float32:
+        e *= rest
     np.add(e, one, out=q)
     np.reciprocal(q, out=q)
     _signed_half(x, half, s)
@@ -261,6 +268,26 @@ def _gelu_tanh(x, y, slope, scratch):
         e *= q
         np.multiply(u, e, out=slope)
         slope += s
+
+
+def _exponent(x):
+    """2√(2/π)(x + 0.044715x³) of float64 numbers as a sum of two, the second the rounding of the first."""
+    square, low = _product(x, x)
+    cubic, rest = _product(square, _K1[0])
+    rest += square * _K1[1] + low * _K1[0]
+    total = cubic + _K0[0]
+    back = total - cubic
+    rest += (cubic - (total - back)) + (_K0[0] - back) + _K0[1]
+    w, low = _product(total, x)
+    return w, low + rest * x
+
+
+def _product(a, b):
+    """a·b rounded, and what that left out. Source: Dekker, "A floating-point technique", 1971."""
+    high_a, high_b = (134217729.0 * v - (134217729.0 * v - v) for v in (a, b))
+    low_a, low_b = a - high_a, b - high_b
+    p = a * b
+    return p, low_a * low_b - (((p - high_a * high_b) - low_a * high_b) - high_a * low_b)
 
 
 def _gelu_exact(x, y, slope, scratch):

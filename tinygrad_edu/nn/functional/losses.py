@@ -8,7 +8,7 @@ from typing import Any
 from tinygrad_edu import backend
 from tinygrad_edu.methods.common import check_broadcast
 from tinygrad_edu.modes import active
-from tinygrad_edu.nn.functional.activations import log_softmax, softplus
+from tinygrad_edu.nn.functional.activations import log_softmax
 from tinygrad_edu.nn.functional.common import beside, floating_of
 from tinygrad_edu.ops import choice, index, loss
 from tinygrad_edu.options import flag, integer, number
@@ -116,11 +116,7 @@ def binary_cross_entropy_with_logits(
     z, y = _pair(input, target, what)
     if y.array.dtype.kind != "f":
         raise TypeError(f"{what}: target must be floating, got {y.array.dtype}; convert it with .float()")
-    if pos_weight is None:
-        each = softplus(z) - z * y
-    else:
-        p = _scale(pos_weight, z, f"{what}: pos_weight")
-        each = (1.0 - y) * z + (1.0 + (p - 1.0) * y) * softplus(-z)
+    each = loss.LogitCrossEntropy(z, y, 1.0 if pos_weight is None else _scale(pos_weight, z, f"{what}: pos_weight"))
     if weight is not None:
         each = each * _scale(weight, each, f"{what}: weight")
     return _all(each, reduction_of(size_average, reduce, reduction, what))
@@ -194,8 +190,9 @@ def smooth_l1_loss(
     """(x − y)² / 2·beta where |x − y| < beta, else |x − y| − beta/2; beta is at least 0, and with 0 it is l1_loss."""
     x, y = _pair(input, target, "smooth_l1_loss")
     beta = number(beta, "smooth_l1_loss: beta", 0.0)
-    d = (x - y).abs()
-    each = choice.Where(d < beta, d * d * (0.5 / beta), d - 0.5 * beta) if beta else d
+    e = x - y
+    d = e.abs()
+    each = choice.Where(d < beta, e * e * (0.5 / beta), d - 0.5 * beta) if beta else d
     return _all(each, reduction_of(size_average, reduce, reduction, "smooth_l1_loss"))
 
 
@@ -206,9 +203,10 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     """
     x, y = _pair(input, target, "huber_loss")
     delta = number(delta, "huber_loss: delta", above=0.0)
-    d = (x - (y if y.array.dtype == x.array.dtype else choice.Cast(y, dtype=x.array.dtype))).abs()
-    each = d * d * 0.5
+    e = x - (y if y.array.dtype == x.array.dtype else choice.Cast(y, dtype=x.array.dtype))
+    each = e * e * 0.5  # not of |e|, whose slope at 0 is 0: the second derivative there is 1
     if delta < float("inf"):
+        d = e.abs()
         each = choice.Where(d < delta, each, (d - 0.5 * delta) * delta)
     if weight is not None:
         each = each * _weight_like(weight, x, "huber_loss")
