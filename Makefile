@@ -11,7 +11,7 @@ RUN := .venv/bin/python
 # An environment whose interpreter was removed cannot be repaired, only made again.
 $(shell test ! -e .venv || test -x $(RUN) || rm -rf .venv)
 
-.PHONY: help demo test lint parity proof cubins gpu bench clean
+.PHONY: help demo test lint parity accuracy proof cubins gpu bench clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -30,6 +30,9 @@ lint: .venv/dev.stamp ## check format, lint and types
 
 parity: .venv/dev.stamp .venv/parity.stamp .venv/minilm.stamp ## install PyTorch and compare with it
 	@$(RUN) -m pytest tests/parity
+
+accuracy: .venv/dev.stamp .venv/parity.stamp ## all values and derivatives against mpmath's, and where PyTorch is
+	@$(RUN) -m pytest tests/accuracy --whole
 
 proof: .venv/dev.stamp .venv/parity.stamp ## run the long proofs in full, as CI runs them in short form
 	@$(RUN) -m pytest tests/proof --whole
