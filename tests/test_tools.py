@@ -717,7 +717,7 @@ def test_resuming_into_another_folder_leaves_the_old_one(copied: Path, tmp_path:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows knows no SIGINT for one process")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGINT)])
 def test_ctrl_c_saves_and_says_how_to_go_on(text: Path, tmp_path: Path, number: signal.Signals) -> None:
     out = tmp_path / "run"
     command = ["bigram", "--data", str(text), "--out", str(out), "--steps", "100000", "--log-every", "1"]

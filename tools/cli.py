@@ -216,9 +216,10 @@ def run(program: str, main: Callable[[list[str]], int], arguments: list[str] | N
         why = f" ({error})" if str(error) else ""
         complain(program, f"there is not enough memory{why}; choose smaller sizes, or a smaller file or model")
         return 2
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         complain(program, "interrupted")
-        return 130
+        number = error.args[0] if error.args else None
+        return 128 + (number if isinstance(number, int) else signal.SIGINT)
     except OSError as error:
         if isinstance(error, BrokenPipeError) and error.filename is None:
             # whoever read the output has closed it, as `head` does

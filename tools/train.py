@@ -77,6 +77,7 @@ class Plan:
     training: TrainConfig
     model: dict[str, Any]  # options of the model's Config, without the hidden ones
     checkpoint: Checkpoint | None  # of --resume or --init-from
+    stamp: tuple[int, ...] | None = None  # of its folder when it was read
 
 
 def understand(arguments: list[str]) -> Plan:
@@ -96,10 +97,11 @@ def understand(arguments: list[str]) -> Plan:
     preset = options.preset or next(iter(presets))
     if preset not in presets:
         raise UserError(unknown(f"preset of {name}", preset, presets))
-    checkpoint, defaults = None, presets[preset]
+    checkpoint, defaults, stamp = None, presets[preset], None
     if options.resume and options.init_from:
         raise UserError("--resume goes on with a run, --init-from starts a new one; give one of them")
     if given := options.resume or options.init_from:
+        stamp = _stamp(Path(given))
         checkpoint = load_checkpoint(given, resume=bool(options.resume))
         if checkpoint.model != name:
             raise UserError(
@@ -109,7 +111,9 @@ def understand(arguments: list[str]) -> Plan:
         checkpoint.options(MODELS)  # of their types, before they are the defaults of options
         defaults = _defaults(checkpoint, defaults)
     found = _parser(name, defaults).parse(rest)
-    plan = Plan(name, RunOptions(**vars(found.run)), TrainConfig(**vars(found.training)), vars(found.model), checkpoint)
+    plan = Plan(
+        name, RunOptions(**vars(found.run)), TrainConfig(**vars(found.training)), vars(found.model), checkpoint, stamp
+    )
     if checkpoint is not None:
         _check_unchanged(plan, {**dataclasses.asdict(TrainConfig()), **defaults})
     return plan
@@ -194,11 +198,7 @@ def prepare_folder(plan: Plan) -> Path:
     """The folder that the run writes to, there and writable. Raises UserError where it is not, or holds another run."""
     options = plan.run
     folder = Path(options.out or options.resume or _free(Path("runs") / plan.name))
-    if (folder / CONFIG).exists() and not (_goes_on(plan, folder) or options.overwrite):
-        raise UserError(
-            f"{folder} already holds a run; go on with it by --resume {folder}, choose another --out, or give "
-            f"--overwrite to replace it"
-        )
+    _check_run_in(folder, plan)
     for name in (_BEST, EVENTS):
         refuse_link(folder / name)
     try:
@@ -207,6 +207,26 @@ def prepare_folder(plan: Plan) -> Path:
     except OSError as error:
         raise UserError(f"output folder {folder} cannot be written ({error.strerror}); choose another --out") from None
     return folder
+
+
+def _check_run_in(folder: Path, plan: Plan) -> None:
+    """Raises UserError where the folder holds a run that is not to be replaced, or not the one that was read."""
+    if _goes_on(plan, folder):
+        if _stamp(folder) != plan.stamp:
+            raise UserError(f"another run has meanwhile gone on with {folder}; give the command once more")
+    elif (folder / CONFIG).exists() and not plan.run.overwrite:
+        raise UserError(
+            f"{folder} already holds a run; go on with it by --resume {folder}, choose another --out, or give "
+            f"--overwrite to replace it"
+        )
+
+
+def _stamp(folder: Path) -> tuple[int, ...] | None:
+    """What changes with every save into a folder."""
+    with suppress(OSError):
+        found = (folder / CONFIG).stat()
+        return found.st_ino, found.st_mtime_ns, found.st_size
+    return None
 
 
 def _remove_if_empty(folder: Path) -> None:
@@ -231,17 +251,29 @@ class Interruption:
 
 @contextmanager
 def stop_politely() -> Iterator[Interruption]:
-    """Within the block, the first Ctrl-C (or SIGTERM) is only noted, so that a step is finished and saved; a second one
-    interrupts at once."""
+    """Within the block, the first Ctrl-C, SIGTERM or SIGHUP is only noted, so that a step is finished and saved. A
+    Ctrl-C after it, or a second SIGTERM, interrupts at once; a closed terminal may well send several SIGHUPs.
+
+    SIGHUP is left alone where it is ignored, as under nohup.
+    """
     asked = Interruption()
+    seen: set[int] = set()
 
     def note(number: int, _: Any) -> None:
-        if asked.signal:
-            raise KeyboardInterrupt
-        asked.signal = number
+        if (number in seen or (seen and number == signal.SIGINT)) and number != hangup:
+            raise KeyboardInterrupt(number)
+        seen.add(number)
+        asked.signal = asked.signal or number
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    hangup = getattr(signal, "SIGHUP", None)  # Windows knows none
+    noted: list[int] = [signal.SIGINT, signal.SIGTERM]
+    if hangup is not None and signal.getsignal(hangup) is not signal.SIG_IGN:
+        noted.append(hangup)
+    before: dict[int, Any] = {}
     try:
+        for number in noted:
+            before[number] = signal.getsignal(number)
+            signal.signal(number, note)
         yield asked
     finally:
         for number, handler in before.items():
@@ -270,7 +302,8 @@ def _train(plan: Plan) -> int:
     problem = None
     with ExitStack() as stack, users_mistakes((OSError,)):
         stack.callback(_remove_if_empty, folder)  # where not one step was possible
-        stack.enter_context(locked(folder))
+        lock = stack.enter_context(locked(folder))
+        _check_run_in(folder, plan)  # what was so before the lock may have changed
         say(
             f"{plan.name}: {sum(p.numel() for p in trainer.model.parameters()):,} parameters, "
             f"{trainer.data.tokens:,} tokens of {len(tokenizer)} kinds to train on, "
@@ -286,6 +319,7 @@ def _train(plan: Plan) -> int:
         saved = None
         try:
             for report in trainer:
+                lock.check()
                 if record is None:
                     record = _begin(plan, folder, start)
                 display.show(report)
@@ -301,6 +335,7 @@ def _train(plan: Plan) -> int:
                     break
         except TrainingError as error:
             problem = str(error)
+        lock.check()
         if problem is None and saved != trainer.step:
             if record is None:
                 record = _begin(plan, folder, start)
