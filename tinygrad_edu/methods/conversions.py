@@ -19,8 +19,10 @@ class Conversions(Variable, result=False):
 
     __slots__ = ()
 
-    def to(self, *args: Any, dtype: Any = None, device: str | None = None, **_: Any) -> Tensor:
-        """As another dtype or on another device, given by position or by name; itself where nothing changes."""
+    def to(self, *args: Any, dtype: Any = None, device: str | None = None, copy: Any = False, **_: Any) -> Tensor:
+        """As another dtype or on another device, given by position or by name; itself where nothing changes, a copy
+        with `copy`."""
+        flags = [value for value in args if isinstance(value, bool)]  # PyTorch's non_blocking, then copy
         for value in args:
             if isinstance(value, str) and value.partition(":")[0] in ("cpu", "cuda"):
                 device = value
@@ -34,7 +36,7 @@ class Conversions(Variable, result=False):
             x = choice.Cast(x, dtype=backend.dtype_of(dtype))
         if device is not None and backend.check_device(device) != here:
             x = shape.Transfer(x, device=backend.check_device(device), source=here)
-        return x
+        return shape.Clone(x) if x is self and (copy or flags[1:] == [True]) else x
 
     def type_as(self, other: Variable) -> Tensor:
         """In the dtype of `other`."""

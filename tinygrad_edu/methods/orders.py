@@ -161,7 +161,7 @@ class Orders(Variable, result=False):
             behind = shape.Narrow(x, axis=axis, start=min(1, length), stop=length)
             before = shape.Narrow(x, axis=axis, start=0, stop=max(length - 1, 0))
             x = choice.NotEqual(behind, before) if x.array.dtype.kind == "b" else arithmetic.Sub(behind, before)
-        return x  # type: ignore[return-value]
+        return shape.Clone(x) if x is self else x  # type: ignore[return-value]
 
 
 def _running(op: Any, x: Any, dim: int, dtype: Any, what: str) -> Any:

@@ -3,7 +3,7 @@
 from tinygrad_edu.backend import float64, module_of, quiet, sum_dtype
 from tinygrad_edu.ops.arithmetic import Mul
 from tinygrad_edu.ops.index import ScatterAdd
-from tinygrad_edu.ops.shape import Flip, Narrow, Pad
+from tinygrad_edu.ops.shape import Clone, Flip, Narrow, Pad
 from tinygrad_edu.sums import running
 from tinygrad_edu.tape import Op
 
@@ -31,11 +31,11 @@ def scan(combine, x, axis, neutral):
 
     Source: Hillis and Steele, "Data parallel algorithms", 1986.
     """
-    steps = 1
-    while steps < x.shape[axis]:
+    steps, n = 1, x.shape[axis]
+    while steps < n:
         x = combine(shifted(x, axis, steps, neutral), x)
         steps *= 2
-    return x
+    return x if n > 1 else Clone(x)
 
 
 class Cumprod(Op):

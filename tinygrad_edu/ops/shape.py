@@ -210,10 +210,8 @@ class Unbind(Op):
 class Flip(Op):
     """{out} = {x} from back to front along {axes}; its own adjoint"""
 
-    views = True
-
     def forward(x, *, axes):
-        return module_of(x).flip(x, axes)
+        return module_of(x).flip(x, axes).copy()  # both libraries show the same memory, PyTorch copies
 
     def dx(g, axes):
         """d{x} = d{out} from back to front along {axes}"""
