@@ -220,7 +220,8 @@ def _take_permissions(handle: int, path: Path, old: os.stat_result) -> None:
     if hasattr(os, "listxattr"):  # access lists among them
         with contextlib.suppress(OSError):
             for name in os.listxattr(path):
-                os.setxattr(handle, name, os.getxattr(path, name))
+                with contextlib.suppress(OSError):
+                    os.setxattr(handle, name, os.getxattr(path, name))
 
 
 def _check_regular(path: Path, link: bool = True) -> os.stat_result | None:

@@ -172,7 +172,9 @@ def _grey(name: str, image: Any) -> Any:
     """The brightness of a loaded image, in mode L, on white paper."""
     Image = _pillow()
     if image.mode.startswith("I;16") or (image.mode == "I" and image.format == "PNG"):
-        return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))  # PIL would cut all above 255 off
+        pixels = np.asarray(image)
+        shown = np.where(pixels == image.info.get("transparency", -1), 65_535, pixels)
+        return Image.fromarray((shown >> 8).astype(np.uint8))  # PIL would cut all above 255 off
     if image.mode not in _MODES:
         raise DataError(f"{name} has pixels of the kind {image.mode}; save it in grey or RGB, of 8 or 16 bits")
     if not image.has_transparency_data:
