@@ -24,8 +24,11 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> Tensor:
     parts = [t if isinstance(t, Variable) else tensor(t) for t in tensors]
     if not parts:
         raise ValueError("cat: needs at least one tensor, got none")
-    if any(t.array.shape == (0,) for t in parts):  # PyTorch's old empty tensor goes with every shape
-        parts = [t for t in parts if t.array.shape != (0,)] or parts[:1]
+    full = next((t for t in parts if t.array.shape != (0,)), parts[0])
+    if full.array.ndim > 1:  # PyTorch's old empty tensor, of shape (0,), goes with every shape
+        at = axis_of(full, dim, "cat")
+        empty = (*full.array.shape[:at], 0, *full.array.shape[at + 1 :])
+        parts = [shape.Reshape(t, shape=empty) if t.array.shape == (0,) else t for t in parts]
     axis = axis_of(parts[0], dim, "cat")
     first = parts[0].array.shape
     for t in parts:

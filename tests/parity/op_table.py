@@ -41,11 +41,15 @@ DTYPES = (
 )
 CLOSE = {torch.float64: (1e-9, 1e-9), torch.float32: (1e-4, 2e-5), torch.float16: (5e-3, 5e-3)}  # absolute, relative
 
-# Of what is drawn, or left as it is in memory, only shape and dtype are compared.
+# Of what is drawn, or left as it is in memory, only shape and dtype are compared, and derivatives are not.
 UNDETERMINED = {
     *("bernoulli", "multinomial", "normal", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like"),
     *("empty", "empty_like", "new_empty", "nn.functional.dropout"),
 }
+
+# PyTorch leaves open which of equal elements comes first; here it is the one that stood first. So where some are equal,
+# of these neither the indices nor the derivatives are compared.
+ORDERS = {"argsort", "kthvalue", "msort", "sort", "topk"}
 
 
 # Errors that say that the engine does not take such a call. TypeErrors of a signature, missing names and
@@ -58,7 +62,19 @@ NOT_HERE = re.compile(
 )
 
 # What differs on purpose: a pattern of "the call: how it differs", and the reason.
-DIFFERENCES: dict[str, str] = {}
+DIFFERENCES: dict[str, str] = {
+    r"raises \(\), the engine": "functions of two operands also take a number and a tensor in that order",
+    r"(addmv|baddbmm)\(u?int.*alpha and beta of tensors": "PyTorch cuts fractions off; its addmm refuses",
+    r"mean\(int64.*could not infer": "the mean of integers is a float32",
+    r"norm\(.*, (ord=)?0.*the engine has one": "the gradient of a count is 0, where PyTorch's is None",
+    r"linalg\.norm\(.*derivative 2.*nan\) in PyTorch": "at 0 the norm's second derivative is not NaN",
+    r"(norm|normalize)\(float16.*derivative": "powers that leave float16, in which PyTorch's derivative is ∞ or 0",
+    r"logcumsumexp\(float(16|32).*derivative": "PyTorch's has an error of 1e-3 in float32, and of 1 in float16",
+    r"scaled_dot_product.*is_causal=True": "the ends of queries and keys are aligned, PyTorch aligns the starts",
+    r"scaled_dot_product.*dropout_p=0.5": "the dropped weights are drawn",
+    r"softplus\(.*threshold": "there is no threshold from where on x itself is taken",
+    r"hardsigmoid\(float64.*derivative": "PyTorch rounds 1/6 to float32 in its derivative",
+}
 
 
 class NotSupported(Exception):
@@ -233,10 +249,17 @@ def off(expected: Any, found: Any, dtype: torch.dtype) -> str:
     return f"{int((~same).sum())} of {e.size} values differ, at {at}: {e[at]!r} in PyTorch, {f[at]!r} in the engine"
 
 
-def compared(op: Any, expected: Any, found: Any, dtype: torch.dtype) -> str:
+def distinct(call: Call) -> bool:
+    """Whether the elements of the first tensor differ from each other."""
+    x = call.tensors[0].detach()
+    return len(x.unique()) == x.numel()
+
+
+def compared(op: Any, given: Call, expected: Any, found: Any, dtype: torch.dtype) -> str:
     theirs, engine = tensors_in(expected), tensors_in(found)
     if len(theirs) != len(engine):
         return f"PyTorch gives {len(theirs)} results, the engine {len(engine)}"
+    open_order = op.name in ORDERS and not distinct(given)
     for i, (e, f) in enumerate(zip(theirs, engine)):
         which = f"result {i}: " if len(theirs) > 1 else ""
         if is_tensor(e) != is_tensor(f):
@@ -247,7 +270,8 @@ def compared(op: Any, expected: Any, found: Any, dtype: torch.dtype) -> str:
             if type(e) is not type(f) or off(e, f, torch.float64):
                 return f"{which}PyTorch gives {e!r}, the engine {f!r}"
             continue
-        if op.name in UNDETERMINED and e.shape == f.shape:
+        unsaid = op.name in UNDETERMINED or (open_order and not e.is_floating_point())
+        if unsaid and e.shape == f.shape and array_of(e).dtype == f.dtype:
             e, f = torch.zeros_like(e), tg.zeros_like(f)
         if said := off(e, f, dtype):
             return which + said
@@ -403,10 +427,12 @@ def difference(op: Any, form: Any, sample: Any, dtype: torch.dtype, orders: int)
         return f"raises {type(error).__name__}: {str(error)[:160]} ({at.filename.rpartition('/')[2]}:{at.lineno})"
     if found is NotImplemented:
         raise NotSupported("NotImplemented")
-    if said := compared(op, expected, found, dtype):
+    if said := compared(op, there, expected, found, dtype):
         return said
     if not changes and (said := memory(there, expected, here, found)):
         return said
+    if op.name in UNDETERMINED or (op.name in ORDERS and not distinct(there)):
+        return ""
     try:
         return slopes(there, expected, here, found, dtype, orders)
     except Exception as error:
@@ -446,8 +472,8 @@ def report(op: Any, dtypes: tuple[torch.dtype, ...] = DTYPES, most: int | None =
             if not op.supports_dtype(dtype, "cpu"):
                 continue
             flows = dtype.is_floating_point and op.supports_autograd
-            torch.manual_seed(0)
-            samples = spread(list(op.sample_inputs("cpu", dtype, requires_grad=flows)), most)
+            torch.default_generator.manual_seed(0)
+            samples = spread(list(op.sample_inputs_func(op, "cpu", dtype, flows)), most)
             for form in forms(op):
                 for sample in samples:
                     orders = 0 if not flows else 2 if dtype is torch.float64 and not form[3] else 1
@@ -466,7 +492,8 @@ def errors(op: Any, found: Report) -> Iterator[str]:
     """What PyTorch refuses and the engine does not."""
     if op.error_inputs_func is None:
         return
-    for each in op.error_inputs("cpu"):
+    torch.default_generator.manual_seed(0)
+    for each in op.error_inputs_func(op, "cpu"):
         sample = each.sample_input
         if not any(map(is_tensor, tensors_in(list(call_of(sample, False).args)))):
             continue  # functions here take numbers for tensors

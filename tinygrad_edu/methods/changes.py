@@ -295,7 +295,6 @@ class Changes(Variable, result=False):
         self[(*(slice(None),) * axis, at)] = source
         return self  # type: ignore[return-value]
 
-    @of_vectors
     def index_fill_(self, dim: int, index: Any, value: float) -> Tensor:
         """x ← x with the number `value` at [..., index[i], ...] along `dim`; `index` is a vector."""
         return self.masked_fill_(at_index(self, dim, index, "index_fill_"), value)

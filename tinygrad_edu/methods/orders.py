@@ -113,8 +113,11 @@ class Orders(Variable, result=False):
         weight: Any = apart if apart is not None else (places - low).reshape(-1, *(1,) * (ordered.ndim - 1))
         found = ordered.index_select(0, low.long()).lerp(ordered.index_select(0, high.long()), weight)
         found = choice.Where(ordered[-1].isnan(), float("nan"), found)
-        if keepdim:
-            found = found.unsqueeze(axis + 1) if dim is not None else found.reshape(-1, *(1,) * self.array.ndim)
+        if not self.array.ndim:
+            found = found.reshape(-1)
+        elif keepdim:
+            lengths = (1,) * self.array.ndim
+            found = found.unsqueeze(axis + 1) if dim is not None else found.reshape(-1, *lengths)
         return found if shares.array.ndim else found[0]
 
     @numpy_names
@@ -155,6 +158,8 @@ class Orders(Variable, result=False):
         parts = [operand(part, self) for part in (prepend, self, append) if part is not None]
         if any(part.array.ndim != self.array.ndim for part in parts):
             raise ValueError(f"diff: prepend and append need {self.array.ndim} axes like the tensor")
+        if not n:
+            return shape.Clone(self)
         x = shape.Cat(*parts, axis=axis) if len(parts) > 1 else self
         for _ in range(n):
             length = x.array.shape[axis]

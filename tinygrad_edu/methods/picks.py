@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinygrad_edu import backend
-from tinygrad_edu.methods.common import axis_of, index_of, mask_of, of_vectors, operand
+from tinygrad_edu.methods.common import axis_of, index_of, mask_of, of_vectors, operand, with_axis
 from tinygrad_edu.methods.keys import numbers_first
 from tinygrad_edu.ops import arithmetic, shape
 from tinygrad_edu.ops import index as pick
@@ -163,7 +163,6 @@ class Picks(Variable, result=False):
         """x with alpha · source[..., i, ...] added at [..., index[i], ...] along `dim`; `index` is a vector."""
         return arithmetic.Add(self, added_at(self, dim, index, source, alpha, "index_add"))
 
-    @of_vectors
     def index_fill(self, dim: int, index: Any, value: float) -> Tensor:
         """x with the number `value` at every [..., index[i], ...] along `dim`; `index` is a vector, below 0 from the
         end."""
@@ -211,12 +210,12 @@ class Picks(Variable, result=False):
 
 def at_index(x: Any, dim: int, index: Any, what: str) -> Any:
     """Where the numbers `index` stand along axis `dim`, a mask that broadcasts to the shape of `x`."""
-    axis, at = axis_of(x, dim, what), operand(index, x).array
-    n = x.array.shape[axis]
+    axis, at = axis_of(with_axis(x), dim, what), operand(index, x).array
+    n = x.array.shape[axis] if x.array.ndim else 1
     backend.check_ids(at, n, what, from_end=True)
     mask = backend.module_of(at).zeros(n, dtype=bool)
     mask[at] = True
-    return mask.reshape((n,) + (1,) * (x.array.ndim - axis - 1))
+    return mask.reshape((n,) + (1,) * (x.array.ndim - axis - 1) if x.array.ndim else ())
 
 
 def _from_start(index: Any, length: int, what: str) -> Any:

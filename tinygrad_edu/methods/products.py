@@ -136,9 +136,9 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
         over, under = ([axis_of(t, d, "tensordot") for d in integers((ds,))] for t, ds in zip((x, y), dims))
     for i, j in zip(over, under) if len(over) == len(under) else ():  # an axis of 1 goes with any length
         if x.array.shape[i] == 1 != y.array.shape[j]:
-            y = reduction.Sum(y, axes=(j,), keepdim=True)
+            y = y.sum(j, keepdim=True, dtype=y.dtype)
         elif y.array.shape[j] == 1 != x.array.shape[i]:
-            x = reduction.Sum(x, axes=(i,), keepdim=True)
+            x = x.sum(i, keepdim=True, dtype=x.dtype)
     if [x.array.shape[i] for i in over] != [y.array.shape[i] for i in under]:
         raise ValueError(f"tensordot: {x.array.shape} and {y.array.shape} do not fit along the axes {over} and {under}")
     kept, others = [i for i in range(n) if i not in over], [i for i in range(m) if i not in under]

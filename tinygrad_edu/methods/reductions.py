@@ -19,7 +19,7 @@ from tinygrad_edu.methods.common import (
     some_elements,
     with_axis,
 )
-from tinygrad_edu.ops import activation, arithmetic, choice, order, reduction
+from tinygrad_edu.ops import activation, arithmetic, choice, order, reduction, shape
 from tinygrad_edu.tape import Variable
 
 if TYPE_CHECKING:
@@ -39,7 +39,9 @@ class Reductions(Variable, result=False):
 
     @numpy_names
     def mean(self, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
-        """Σ x / n, computed in `dtype` if that is given; NaN where n = 0."""
+        """Σ x / n, computed in `dtype` if that is given, of integers in float32; NaN where n = 0."""
+        if dtype is not None and backend.dtype_of(dtype).kind != "f":
+            raise TypeError(f"mean: dtype must be floating, got {backend.dtype_of(dtype)}")
         return reduction.Mean(_as(self, dtype), axes=reduced(self, dim, "mean"), keepdim=keepdim)
 
     @numpy_names
@@ -104,14 +106,25 @@ class Reductions(Variable, result=False):
             return reduction.CountNonzero(x, axes=axes, keepdim=keepdim)
         if p == 1:
             return reduction.Sum(size, axes=axes, keepdim=keepdim)
+        if p == "nuc":
+            raise NotImplementedError("norm: 'nuc' needs singular values, which are not found here")
         if not isinstance(p, int | float) or p != p:
             raise ValueError(f"norm: p must be a number, inf, -inf or 'fro', got {p!r}")
+        if p < 0:
+            some_elements(self, axes, "norm")
+        elif not count_of(self, axes):
+            return reduction.Sum(size, axes=axes, keepdim=keepdim)
+        # Powers of large or small numbers leave the dtype, so the largest (for p < 0 the smallest) is taken out first.
+        top: Any = (reduction.Amax if p > 0 else reduction.Amin)(shape.Detach(size), axes=axes, keepdim=True)
+        top = choice.Where((top > 0) & top.isfinite(), top, 1.0)
         # Where x is 0 no power of it has a slope that is a number, and where all are 0 neither has the root.
         none = choice.Equal(size, 0)
-        powers = arithmetic.PowNumber(choice.Where(none, 1.0, size), exponent=p)
-        total = reduction.Sum(choice.Where(none, 0.0 if p > 0 else float("inf"), powers), axes=axes, keepdim=keepdim)
+        powers = arithmetic.PowNumber(arithmetic.Div(choice.Where(none, 1.0, size), top), exponent=p)
+        total = reduction.Sum(choice.Where(none, 0.0 if p > 0 else float("inf"), powers), axes=axes, keepdim=True)
         zero = (total == 0) | (total == float("inf")) if p < 0 else total == 0
-        return choice.Where(zero, 0.0, arithmetic.PowNumber(choice.Where(zero, 1.0, total), exponent=1 / p))
+        found = choice.Where(zero, 0.0, arithmetic.PowNumber(choice.Where(zero, 1.0, total), exponent=1 / p) * top)
+        lengths = tuple(n for i, n in enumerate(self.array.shape) if i not in axes)
+        return found if keepdim else shape.Reshape(found, shape=lengths)
 
     @numpy_names
     def amax(self, dim: Dims = None, keepdim: bool = False) -> Tensor:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinygrad_edu import backend, random
-from tinygrad_edu.methods.common import axis_of, operand, whole, with_axis
+from tinygrad_edu.methods.common import axis_of, of_floats, operand, whole, with_axis
 from tinygrad_edu.ops import search
 from tinygrad_edu.tape import Variable
 
@@ -52,6 +52,7 @@ class Searches(Variable, result=False):
     ) -> Tensor:
         """Indices drawn with probabilities in proportion to these weights; see `tinygrad_edu.multinomial`."""
         num_samples = whole(num_samples, "multinomial: num_samples", 1)
+        of_floats(self, "multinomial: input")
         rows = np.atleast_2d(backend.to_device(self.array, "cpu"))
         if self.array.ndim not in (1, 2) or not rows.size:
             raise ValueError(f"multinomial: input must be [V] or [N, V], V at least 1, got shape {self.array.shape}")

@@ -178,8 +178,8 @@ class Shapes(Variable, result=False):
         return pick.GetItem(x, index=(*(slice(None),) * axis, at))
 
     def ravel(self) -> Tensor:
-        """All elements as a vector, row by row."""
-        return shape.Reshape(self, shape=(self.array.size,))
+        """All elements as a vector, row by row: in the same memory where they lie so in it, else a copy."""
+        return shape.Reshape(self.contiguous(), shape=(self.array.size,))
 
     def broadcast_to(self, size: Any) -> Tensor:
         """`expand`."""
@@ -226,8 +226,12 @@ class Shapes(Variable, result=False):
         """The slices along `dim`, without that axis."""
         return shape.Unbind(self, axis=axis_of(self, dim, "unbind"))
 
-    def narrow(self, dim: int, start: int, length: int) -> Tensor:
+    def narrow(self, dim: int, start: Any, length: int) -> Tensor:
         """`length` elements from `start` on along `dim`."""
+        if isinstance(start, Variable):
+            if start.array.ndim or start.array.dtype.kind not in "iu":
+                raise TypeError(f"narrow: start is an integer, got a tensor of {start.array.dtype} {start.array.shape}")
+            start = start.array.item()
         axis = axis_of(self, dim, "narrow")
         n = self.array.shape[axis]
         begin = start + n if start < 0 else start

@@ -185,7 +185,7 @@ class Sign(Op):
     """{out} = −1, 0 or 1"""
 
     def forward(x):
-        return x if x.dtype.kind == "b" else (x > 0).astype(x.dtype) - (x < 0)  # of NaN it is 0
+        return x.copy() if x.dtype.kind == "b" else (x > 0).astype(x.dtype) - (x < 0)  # of NaN it is 0
 
     def dx(g):
         """d{x} = 0"""
