@@ -173,6 +173,21 @@ def test_a_model_whose_outputs_are_not_finite(
     assert "diverged" in attempt(tool, words, run=run)
 
 
+@pytest.mark.parametrize("kind", ["int64", "bool", "uint8"])
+@pytest.mark.parametrize("call", ["generate", "fill", "resume"])
+def test_weights_that_are_no_floating_numbers(
+    kind: str, call: str, copied: Callable[[str], Path], attempt: Attempt
+) -> None:
+    model, tool, words = CALLS[call]
+    run = copied(model)
+    path = run / "model.safetensors"
+    path.write_bytes(save({name: a.astype(kind) for name, a in load(path.read_bytes()).items()}))
+    redigest(run)
+    (run / "state.json").write_text(json.dumps({**json.loads((run / "state.json").read_text()), "sha256": {}}))
+    redigest(run)
+    assert f"holds {kind} in" in attempt(tool, words, run=run)
+
+
 # settings
 
 BAD_JSON: dict[str, bytes] = {
@@ -364,7 +379,7 @@ def test_a_run_of_an_older_version_without_marks_goes_on(copied: Callable[[str],
     attempt(*CALLS["resume"][1:], code=0, run=run)
 
 
-@pytest.mark.parametrize("change", ["shape", "NaN", "missing", "more"])
+@pytest.mark.parametrize("change", ["shape", "NaN", "infinity", "integers", "missing", "more"])
 def test_tensors_of_an_optimizer_that_do_not_fit(change: str, copied: Callable[[str], Path], attempt: Attempt) -> None:
     run = copied("gpt")
     attempt(*CALLS["resume"][1:], code=0, run=run)
@@ -375,6 +390,11 @@ def test_tensors_of_an_optimizer_that_do_not_fit(change: str, copied: Callable[[
         tensors[name] = np.zeros((3, 3), np.float32)
     elif change == "NaN":
         tensors[name] = np.full_like(tensors[name], np.nan)
+    elif change == "infinity":
+        name = next(name for name in tensors if name.startswith("exp_avg/"))
+        tensors[name] = np.full_like(tensors[name], np.inf)
+    elif change == "integers":
+        tensors[name] = tensors[name].astype(np.int64)
     elif change == "missing":
         del tensors[name]
     else:

@@ -88,9 +88,15 @@ class Checkpoint:
         options = self.options(models)
         try:
             model = models[self.model][0](options)
+            for name, own in model.state_dict().items():
+                kind = self.weights[name].dtype if name in self.weights else own.dtype
+                if own.is_floating_point() and kind.kind != "f":
+                    raise CheckpointError(f"{self.folder / WEIGHTS} holds {kind} in {name}, where weights are floating")
             model.load_state_dict(self.weights)
         except MemoryError:
             raise CheckpointError(f"{self.folder / CONFIG} asks for more memory than there is: {self.config}") from None
+        except CheckpointError:
+            raise
         except ValueError as error:
             raise CheckpointError(f"{self.folder / WEIGHTS} does not fit a {self.model}: {error}") from None
         return model
