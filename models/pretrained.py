@@ -212,7 +212,7 @@ def _read_tensors(folder: Path) -> Arrays:
         raise ValueError(f"{folder / INDEX} names {outside[0]!r}, which is no file beside it")
     files = sorted(set(where.values()))
     if absent := [name for name in files if not (folder / name).exists()]:
-        raise FileNotFoundError(f"{folder / INDEX} places tensors in {absent[0]}, which is not beside it")
+        raise FileNotFoundError(f"{folder / INDEX} places tensors in {absent[0]}, which is not next to it")
     found = {name: _arrays(folder / name) for name in files}
     if lost := [name for name, file in where.items() if name not in found[file]]:
         raise ValueError(f"{folder / INDEX} places {', '.join(lost)} in files that do not hold them")

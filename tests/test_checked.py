@@ -202,7 +202,7 @@ NO_JSON: dict[str, tuple[bytes, str]] = {
     "blanks": (b" \n", "is empty"),
     "a word": (b"nonsense", "damaged or no JSON"),
     "cut short": (b'{"a": [1, 2', "damaged or no JSON"),
-    "more behind it": (b'{"a": 1} x', "damaged or no JSON"),
+    "more after it": (b'{"a": 1} x', "damaged or no JSON"),
     "NaN": (b'{"a": {"b": [0, NaN]}}', "a.b[1] is NaN, which is no JSON"),
     "Infinity": (b'{"a": Infinity}', "a is Infinity"),
     "-Infinity": (b"[-Infinity]", "[0] is -Infinity"),

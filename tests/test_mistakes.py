@@ -366,7 +366,7 @@ def test_the_best_weights_copied_over_a_run(copied: Callable[[str], Path], attem
     save_checkpoint(best, model="gpt", config=found.config, tokenizer=found.tokenizer, weights=weights)
     for path in best.iterdir():
         shutil.copy(path, run / path.name)
-    assert "is of another save than the weights beside it" in attempt(*CALLS["resume"][1:], run=run)
+    assert "is of another save than the weights next to it" in attempt(*CALLS["resume"][1:], run=run)
     attempt(*CALLS["generate"][1:], code=0, run=run)
 
 

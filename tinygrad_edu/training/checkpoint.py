@@ -233,7 +233,7 @@ def _state(folder: Path, digests: Mapping[str, str]) -> tuple[dict[str, Any], di
         if isinstance(mark, dict) and mark.get(name) in (None, _sha256(_read(folder, name, digests))):
             continue
         raise CheckpointError(
-            f"{folder / STATE} is of another save than {name} beside it: training cannot go on from the two; restore "
+            f"{folder / STATE} is of another save than {name} next to it: training cannot go on from the two; restore "
             f"both from one copy, or start a new run from the weights with --init-from"
         )
     return state, tensors
@@ -267,7 +267,7 @@ def _read(folder: Path, name: str, digests: Mapping[str, str]) -> bytes:
         raise CheckpointError(f"{path} is missing: the checkpoint is incomplete; copy the whole folder again")
     if digests and name not in digests:
         raise CheckpointError(
-            f"{path} is of another save than the weights beside it: {CONFIG} says nothing of it; restore the folder "
+            f"{path} is of another save than the weights next to it: {CONFIG} says nothing of it; restore the folder "
             f"from a copy, or start a new run from the weights with --init-from"
         )
     for candidate in found:
