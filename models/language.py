@@ -16,8 +16,10 @@ IGNORED = -100  # the label of a position that does not count: padding, or a tok
 def summed_loss(logits: Tensor, labels: Tensor) -> tuple[Tensor, int]:
     """(sum, count): −Σ ln softmax(logits)[label] in nats over the labels that are not −100, and how many those are.
 
-    logits [..., V], labels [...], integers. Where no label counts, the sum is 0 and so is every gradient.
+    logits [..., V], labels [...], integers. Where no label counts, the sum is 0 and so is every gradient. The sum of
+    float16 logits is float32: over a batch it is soon more than float16 holds.
     """
+    logits = logits.float() if logits.dtype == tg.float16 else logits
     total = F.cross_entropy(logits.flatten(0, -2), labels.flatten(), ignore_index=IGNORED, reduction="sum")
     return total, int((backend.on_host(labels) != IGNORED).sum())
 

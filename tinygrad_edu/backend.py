@@ -233,13 +233,14 @@ def one_device(what: str, arrays: list[Any]) -> None:
         gpu.settle(number_of(found[0]))
 
 
-def promoted(operands: list[Any], tensors: list[bool], numbers: str = "wrap") -> list[Any]:
+def promoted(operands: list[Any], tensors: list[bool], numbers: str = "wrap", rounds_last: bool = False) -> list[Any]:
     """Operands of one elementwise op brought to one dtype, by PyTorch's rule; `tensors` says which came from Tensors.
 
     Floating beats integer beats boolean. Within a kind, tensors with axes decide, then tensors without, then bare
     arrays and Python's numbers: so nothing that is no Tensor ever widens one. An integer that the dtype cannot hold
     wraps around as the dtype's own values do ("wrap"), makes all of them int64 ("exact", for comparisons, whose result
     is boolean anyway), or raises a ValueError ("fit", for what is written into the result as it is).
+    With `rounds_last`, numbers next to float16 are float32: the caller rounds the result.
     """
     place = next((device_of(x) for x in operands if is_array(x)), None)
     operands = [x if is_array(x) or type(x) in (float, int, bool) else _constant(x, place) for x in operands]
@@ -258,8 +259,10 @@ def promoted(operands: list[Any], tensors: list[bool], numbers: str = "wrap") ->
                 target = np.result_type(*(d for d in dtypes if _CATEGORY[d.kind] == top))
     if target is not None and target.kind in "iu" and any(type(x) is int for x in operands):
         target = _holding([x for x in operands if type(x) is int], target, numbers)
+    of_numbers = float32 if rounds_last and target == float16 else target
     return [
-        x.astype(target, copy=False) if is_array(x) else xp.asarray(_wrapped(x, target), dtype=target) for x in operands
+        x.astype(target, copy=False) if is_array(x) else xp.asarray(_wrapped(x, target), dtype=of_numbers)
+        for x in operands
     ]
 
 

@@ -85,7 +85,7 @@ def _through_definition(
     for i in needed:  # a node of its own for every input, so that one tensor given twice is told apart
         inputs[i] = registry["alias"](inputs[i])
     with setting(definitions=True):
-        outs = r.op.definition(*inputs, **r.static)  # type: ignore[misc]
+        outs = r.op.defined(inputs, r.static)
     pairs = [(y, d) for y, d in zip(outs, g, strict=True) if d is not None] if r.op.outputs else [(outs, g)]
     targets = [inputs[i] for i in needed]
     results = differentiate([y for y, _ in pairs], [d for _, d in pairs], targets, retain=True, create=True)

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from tinygrad_edu import backend, gpu
 from tinygrad_edu.modes import entered
 from tinygrad_edu.plan import Plan, declare, plan_for
+from tinygrad_edu.sums import narrow
 
 registry: dict[str, type[Op]] = {}
 _NUMBERS = {float, int, bool}
@@ -128,7 +129,9 @@ class Op:
     saves: names of further values that forward returns behind its result, for rules to read.
     promotes: operands are brought to one dtype first, all but the first `unpromoted`.
     numbers: what becomes of an integer that this dtype cannot hold: "wrap", "exact" or "fit", see `backend.promoted`.
+    rounds_last: a Python number next to float16 keeps its digits and its size, and the result alone is rounded.
     views: the result may share the memory of the first input.
+    widens: whether the definition is computed in float32 where inputs are float16; not where it only moves elements.
     differentiable: which outputs can carry a gradient, None for all.
     """
 
@@ -136,8 +139,10 @@ class Op:
     saves: ClassVar[tuple[str, ...]] = ()
     promotes: ClassVar[bool] = False
     numbers: ClassVar[str] = "wrap"
+    rounds_last: ClassVar[bool] = False
     unpromoted: ClassVar[int] = 0
     views: ClassVar[bool] = False
+    widens: ClassVar[bool] = True
     differentiable: ClassVar[tuple[bool, ...] | None] = None
     formulas: ClassVar[dict[str, str]] = {}
     definition: ClassVar[Callable[..., Any] | None] = None
@@ -181,25 +186,31 @@ class Op:
             mode = mode.awake()
         if cls.definition is not None and (mode.defines(cls.name) or not cls.has_kernel(arrays)):
             with nullcontext() if mode.trace is None else mode.trace.opened(cls, inputs, static):
-                return cls.definition(*inputs, **static)
+                return cls.defined(inputs, static)
         if kind is None:
             result = cls.forward(*arrays, **static)
             return result[0] if cls.saves else result
         mask = mask & cls.needy if mode.grad else 0
+        half = False
         if cls.promotes:
             for x in arrays:
                 if x is not lead and not (
-                    x.dtype is lead.dtype if type(x) is type(lead) else type(x) in _NUMBERS and lead.dtype.kind == "f"
+                    x.dtype is lead.dtype
+                    if type(x) is type(lead)
+                    else type(x) in _NUMBERS and lead.dtype.kind == "f" and lead.dtype.itemsize > 2
                 ):
                     k = cls.unpromoted
                     of_tensors = [isinstance(v, Variable) for v in inputs[k:]]
-                    arrays[k:] = backend.promoted(arrays[k:], of_tensors, cls.numbers)
+                    arrays[k:] = backend.promoted(arrays[k:], of_tensors, cls.numbers, cls.rounds_last)
+                    half = cls.rounds_last and any(a.dtype == backend.float16 for a in arrays)
                     break
         if mode.trace is not None:
             mode.trace.starting(cls, inputs)
         if len(static) < len(cls.static):
             static = cls.static | static
         result = cls.forward(*arrays, recording=mask != 0, **static) if cls.asks else cls.forward(*arrays, **static)
+        if half:
+            result = narrow(result, backend.float16)
         out, saved = (result[0], result[1:]) if cls.saves else (result, ())
         if cls.outputs or cls.views:
             ys = cls._showing(kind, inputs, out if cls.outputs else (out,))
@@ -209,6 +220,17 @@ class Op:
         if mode.trace is not None:
             mode.trace.applied(cls, inputs, arrays, tuple(ys), static, record)
         return tuple(ys) if cls.outputs else ys[0]
+
+    @classmethod
+    def defined(cls, inputs: Any, static: dict[str, Any]) -> Any:
+        """The result of the definition; of float16 it is computed in float32, as kernels do, and rounded at the end."""
+        half = [getattr(x, "dtype", None) == backend.float16 for x in inputs] if cls.widens else []
+        if not any(half):
+            return cls.definition(*inputs, **static)  # type: ignore[misc]
+        cast = registry["cast"]
+        whole = [cast(x, dtype=backend.float32) if small else x for x, small in zip(inputs, half, strict=True)]
+        y: Any = cls.definition(*whole, **static)  # type: ignore[misc]
+        return cast(y, dtype=backend.float16)
 
     @classmethod
     def has_kernel(cls, arrays: list[Any]) -> bool:

@@ -14,8 +14,10 @@ def _load(library: str) -> ModuleType:
 
 
 def of(array: Any) -> ModuleType:
-    """The kernels for the library that owns `array`."""
-    return _load("numpy" if isinstance(array, np.ndarray | np.generic) else "cupy")
+    """The kernels for the library that owns `array`, and for its dtype."""
+    if not isinstance(array, np.ndarray | np.generic):
+        return _load("cupy")
+    return _load("half" if array.dtype == np.float16 else "numpy")
 
 
 def take(name: str, array: Any) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tinygrad_edu import backend
 from tinygrad_edu.modes import active
-from tinygrad_edu.ops import shape
+from tinygrad_edu.ops import choice, shape
 from tinygrad_edu.tape import Op, Variable, wrap
 
 Dims = int | Sequence[int] | None
@@ -48,6 +48,43 @@ def numpy_names(function: Callable[P, R]) -> Callable[P, R]:
         return function(*args, **kwargs)
 
     return call
+
+
+def widened(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, computed in float32 where its first argument is float16, and its result rounded at the end.
+
+    So what overflows on the way, a square or a sum, makes no infinity of an ordinary result. A `dtype` asked for is the
+    one computed in.
+    """
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        given = [*args, *kwargs.values()]
+        if not given or not _is_half(given[0]) or kwargs.get("dtype") is not None:
+            return function(*args, **kwargs)
+        found: Any = function(*map(_whole, args), **{key: _whole(value) for key, value in kwargs.items()})
+        if any(_is_wider(x) for x in given):
+            return found
+        return tuple(map(_rounded, found)) if isinstance(found, tuple) else _rounded(found)  # type: ignore[return-value]
+
+    return call
+
+
+def _is_half(x: Any) -> bool:
+    return (isinstance(x, Variable) or backend.is_array(x)) and x.dtype == backend.float16
+
+
+def _is_wider(x: Any) -> bool:
+    return (isinstance(x, Variable) or backend.is_array(x)) and x.ndim > 0 and x.dtype.kind == "f" and not _is_half(x)
+
+
+def _whole(x: Any) -> Any:
+    return choice.Cast(x, dtype=backend.float32) if _is_half(x) else x
+
+
+def _rounded(x: Any) -> Any:
+    half = isinstance(x, Variable) and x.array.dtype == backend.float32
+    return choice.Cast(x, dtype=backend.float16) if half else x
 
 
 def operand(x: Any, like: Variable) -> Any:

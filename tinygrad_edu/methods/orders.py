@@ -14,6 +14,7 @@ from tinygrad_edu.methods.common import (
     operand,
     some_elements,
     whole,
+    widened,
     with_axis,
 )
 from tinygrad_edu.ops import arithmetic, choice, curve, order, reduction, running, shape
@@ -131,6 +132,7 @@ class Orders(Variable, result=False):
         return _running(running.Cumprod, self, dim, dtype, "cumprod")
 
     @numpy_names
+    @widened
     def logcumsumexp(self, dim: int) -> Tensor:
         """out_i = ln Σ exp x_j over j ≤ i along `dim`, without overflow."""
         x = with_axis(of_floats(self, "logcumsumexp"))

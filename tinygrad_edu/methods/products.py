@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tinygrad_edu import backend
-from tinygrad_edu.methods.common import axis_of, binary, check_broadcast, integers, operand
+from tinygrad_edu.methods.common import axis_of, binary, check_broadcast, integers, operand, widened
 from tinygrad_edu.ops import arithmetic, choice, index, matrix, reduction, shape
 from tinygrad_edu.tape import Variable
 
@@ -150,6 +150,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
     return shape.Reshape(binary(matrix.Matmul, rows, columns), shape=(*left, *right))
 
 
+@widened
 def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: Any = None) -> Tensor:
     """‖x1_i − x2_j‖_p of every pair of rows: [..., n, D] and [..., m, D] to [..., n, m]. The gradient at 0 is 0.
 
@@ -193,14 +194,17 @@ class Products(Variable, result=False):
         """out_ij = x_i · y_j of two vectors."""
         return outer(self, vec2)
 
+    @widened
     def addmm(self, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
         """beta · x + alpha · mat1·mat2; what is multiplied with 0 is not looked at, be it NaN."""
         return _sum(self, beta, _product(mat1, mat2, (2, 2), "addmm"), alpha, "addmm")
 
+    @widened
     def baddbmm(self, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
         """beta · x + alpha · batch1·batch2, batches of matrices; what is multiplied with 0 is not looked at."""
         return _sum(self, beta, _product(batch1, batch2, (3, 3), "baddbmm"), alpha, "baddbmm")
 
+    @widened
     def addmv(self, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
         """beta · x + alpha · mat·vec; what is multiplied with 0 is not looked at."""
         return _sum(self, beta, _product(mat, vec, (2, 1), "addmv"), alpha, "addmv")

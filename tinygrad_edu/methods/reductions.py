@@ -17,6 +17,7 @@ from tinygrad_edu.methods.common import (
     of_floats,
     reduced,
     some_elements,
+    widened,
     with_axis,
 )
 from tinygrad_edu.ops import activation, arithmetic, choice, order, reduction, shape
@@ -45,6 +46,7 @@ class Reductions(Variable, result=False):
         return reduction.Mean(_as(self, dtype), axes=reduced(self, dim, "mean"), keepdim=keepdim)
 
     @numpy_names
+    @widened
     def var(
         self, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
     ) -> Tensor:
@@ -63,6 +65,7 @@ class Reductions(Variable, result=False):
         return total * (1.0 / spare if spare > 0 else float("nan"))
 
     @numpy_names
+    @widened
     def std(
         self, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
     ) -> Tensor:
@@ -77,6 +80,7 @@ class Reductions(Variable, result=False):
         return _numbers(self).sum(reduced(self, dim, "nansum"), keepdim, dtype)
 
     @numpy_names
+    @widened
     def nanmean(self, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
         """Σ x / n over what is a number; NaN where nothing is."""
         x, axes = _as(self, dtype), reduced(self, dim, "nanmean")
@@ -89,6 +93,7 @@ class Reductions(Variable, result=False):
         return _as(reduction.Prod(_as(self, dtype), axes=reduced(self, dim, "prod"), keepdim=keepdim), dtype)
 
     @numpy_names
+    @widened
     def norm(self, p: Any = "fro", dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
         """(Σ |x|^p)^(1/p), "fro" is 2; for p = inf the largest |x|, for −inf the smallest, for 0 how many are not 0.
         For a p below 0 it is 0 where an x is.

@@ -7,6 +7,7 @@ from typing import Any
 from tinygrad_edu import backend
 from tinygrad_edu.creation import empty, zeros
 from tinygrad_edu.functional import cat, where
+from tinygrad_edu.methods.common import widened
 from tinygrad_edu.nn import functional as F
 from tinygrad_edu.nn import init
 from tinygrad_edu.nn.layers import Linear
@@ -147,11 +148,7 @@ class MultiheadAttention(Module):
         weights = None
         p = self.dropout if self.training else 0.0
         if need_weights:
-            scores = q @ k.transpose(-2, -1) * self.head_dim**-0.5
-            if mask is not None:
-                scores = scores + mask if mask.dtype.kind == "f" else scores.masked_fill(~mask, float("-inf"))
-            weights = F.dropout(F.softmax(scores, dim=-1), p, self.training)
-            y = weights @ v
+            y, weights = _attended(q, k, v, mask, p)
             weights = weights.mean(dim=1) if average_attn_weights else weights
             weights = weights.squeeze(0) if alone else weights
         else:
@@ -207,3 +204,13 @@ def _of_shape(mask: Any, shape: tuple[int, ...], name: str) -> Any:
     if mask.dtype.kind not in "bf":
         raise TypeError(f"MultiheadAttention: {name} must be boolean or floating, got {mask.dtype}")
     return mask
+
+
+@widened
+def _attended(q: Any, k: Any, v: Any, mask: Any, p: float) -> tuple[Tensor, Tensor]:
+    """(P·V, P) with P = softmax(Q·Kᵀ / √d), of which a share p is dropped."""
+    scores = q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5
+    if mask is not None:
+        scores = scores + mask if mask.dtype.kind == "f" else scores.masked_fill(~mask, float("-inf"))
+    weights = F.dropout(F.softmax(scores, dim=-1), p)
+    return weights @ v, weights

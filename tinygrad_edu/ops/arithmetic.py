@@ -9,6 +9,7 @@ class Add(Op):
     """{out} = {x} + {y}"""
 
     promotes = True
+    rounds_last = True
 
     def forward(x, y):
         return x + y
@@ -26,6 +27,7 @@ class Sub(Op):
     """{out} = {x} − {y}"""
 
     promotes = True
+    rounds_last = True
 
     def forward(x, y):
         return x - y
@@ -43,6 +45,7 @@ class Mul(Op):
     """{out} = {x} ⊙ {y}"""
 
     promotes = True
+    rounds_last = True
 
     def forward(x, y):
         return x * y
@@ -60,6 +63,7 @@ class Div(Op):
     """{out} = {x} / {y}"""
 
     promotes = True
+    rounds_last = True
 
     def forward(x, y):
         with quiet(x):

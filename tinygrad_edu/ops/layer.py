@@ -33,6 +33,8 @@ class Linear(Op):
 class Embedding(Op):
     """{out} = the rows {ids} of {weight}; the row `padding` gets no gradient"""
 
+    widens = False
+
     def definition(ids, weight, *, padding=None):
         rows = GetItem(weight, index=(getattr(ids, "array", ids),))
         if padding is None:

@@ -129,18 +129,15 @@ class Prod(Op):
         return Reshape(factors, shape=shape)
 
     def forward(x, *, axes, keepdim=False):
-        exact = wide(x)
         with quiet(x):
-            if x.dtype.kind != "f":
-                return x.prod(axis=axes, keepdims=keepdim, dtype=sum_dtype(x))
-            return narrow(exact.prod(axis=axes, keepdims=keepdim), x.dtype)
+            return narrow(wide(x).prod(axis=axes, keepdims=keepdim, dtype=sum_dtype(wide(x))), sum_dtype(x))
 
     def dx(g, x, axes, keepdim, x_shape):
         """d{x} = d{out} ⊙ the product of all others"""
         xp = module_of(x)
         rest = tuple(i for i in range(x.ndim) if i not in axes)
         order = rest + axes
-        factors = x.transpose(order).reshape((*(x_shape[i] for i in rest), _count(x_shape, axes)))
+        factors = wide(x).transpose(order).reshape((*(x_shape[i] for i in rest), _count(x_shape, axes)))
         before, after = xp.ones_like(factors), xp.ones_like(factors)
         before[..., 1:] = factors[..., :-1].cumprod(axis=-1)
         after[..., :-1] = factors[..., :0:-1].cumprod(axis=-1)[..., ::-1]

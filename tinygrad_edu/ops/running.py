@@ -4,7 +4,7 @@ from tinygrad_edu.backend import float64, module_of, quiet, sum_dtype
 from tinygrad_edu.ops.arithmetic import Mul
 from tinygrad_edu.ops.index import ScatterAdd
 from tinygrad_edu.ops.shape import Clone, Flip, Narrow, Pad
-from tinygrad_edu.sums import running
+from tinygrad_edu.sums import narrow, running, wide
 from tinygrad_edu.tape import Op
 
 
@@ -46,7 +46,7 @@ class Cumprod(Op):
 
     def forward(x, *, axis):
         with quiet(x):
-            return x.cumprod(axis=axis, dtype=sum_dtype(x))
+            return narrow(wide(x).cumprod(axis=axis, dtype=sum_dtype(wide(x))), sum_dtype(x))
 
     def dx(g, x, axis):
         """d{x}_k = Π {x}_j over j < k ⊙ Σ over i ≥ k of d{out}_i ⊙ Π {x}_j over k < j ≤ i"""

@@ -18,6 +18,12 @@ LINE = 64  # bytes; every parameter starts on a cache line, which the matrix pro
 Part = tuple[Any, Any, dict[str, Any]]  # values, gradients, state
 
 
+def kept_dtype(dtype: Any) -> Any:
+    """The dtype of what an optimizer keeps of parameters of `dtype`: float32 for float16, in which the squares of small
+    gradients are 0."""
+    return backend.float32 if dtype == backend.float16 else dtype
+
+
 class Flat:
     """One array each for values, gradients and every kind of state; the parameters' arrays become views of the first.
 
@@ -33,7 +39,7 @@ class Flat:
         for p in parameters:
             self.starts.append(self.starts[-1] + -(-p.array.size // unit) * unit)
         self.values = self._zeros(first)
-        self.state = {name: self._zeros(first) for name in slots}
+        self.state = {name: self._zeros(first, kept_dtype(first.dtype)) for name in slots}
         for name, value in slots.items():
             self.state[name][...] = value
         self.views = self._views(self.values)
@@ -52,11 +58,12 @@ class Flat:
         numpy = isinstance(self.gradient, np.ndarray)
         self.places = [Place(view) for view in self.gradient_views] if numpy else []
 
-    def _zeros(self, like: Any) -> Any:
-        size, unit = self.starts[-1], like.dtype.itemsize
+    def _zeros(self, like: Any, dtype: Any = None) -> Any:
+        dtype = like.dtype if dtype is None else dtype
+        size, unit = self.starts[-1], dtype.itemsize
         if not isinstance(like, np.ndarray):  # a GPU's memory starts on a line of its own
-            return backend.module_on(backend.device_of(like)).zeros(size, dtype=like.dtype)
-        memory = np.zeros(size + LINE // unit, like.dtype)
+            return backend.module_on(backend.device_of(like)).zeros(size, dtype=dtype)
+        memory = np.zeros(size + LINE // unit, dtype)
         offset = -memory.ctypes.data % LINE // unit
         return memory[offset : offset + size]
 

@@ -12,9 +12,10 @@ from tinygrad_edu import backend
 from tinygrad_edu.kernels import crew
 from tinygrad_edu.modes import enable_grad
 from tinygrad_edu.nn.module import zero_grads
-from tinygrad_edu.optim.flat import Flat, Kept, Layout
+from tinygrad_edu.optim.flat import Flat, Kept, Layout, kept_dtype
 from tinygrad_edu.optim.groups import as_groups, match, new_group
 from tinygrad_edu.options import flag, number
+from tinygrad_edu.sums import narrow, wide
 from tinygrad_edu.tape import wrap
 from tinygrad_edu.tensor import Tensor, tensor
 
@@ -33,10 +34,22 @@ def _defaults(init: Any) -> dict[str, Any]:
     return {name: p.default for name, p in parameters.items() if p.default is not p.empty}
 
 
+def _in_float32(update: Callable[..., None]) -> Callable[..., None]:
+    """The update computed in float32 for a float16 parameter, which alone is rounded."""
+
+    def call(param: Any, grad: Any, state: dict[str, Any], step: int, group: dict[str, Any]) -> None:
+        exact = wide(param)
+        update(exact, wide(grad), state, step, group)
+        param[...] = narrow(exact, param.dtype)
+
+    return call
+
+
 class Optimizer:
     """Base of every optimizer: a subclass gives its options, what it keeps of each element, and its formula.
 
-    A parameter whose grad is None is left alone: no update, no decay, no step counted.
+    A parameter whose grad is None is left alone: no update, no decay, no step counted. Steps of float16 parameters are
+    computed in float32; unlike PyTorch's, what is kept of them is float32, too.
 
     The parameters' arrays become views of one array per group, so that a step is a few passes over long vectors; a
     tensor or array that shared a parameter's memory before the optimizer was made no longer does.
@@ -229,7 +242,7 @@ class Optimizer:
                     raise ValueError(
                         f"{where}: {name} of parameter {key} has shape {tuple(value.shape)}, its parameter {p.shape}"
                     )
-                arrays[name] = backend.new_array(value, p.array.dtype, backend.device_of(p.array))
+                arrays[name] = backend.new_array(value, kept_dtype(p.array.dtype), backend.device_of(p.array))
             kept[id(p)] = int(entry["step"]), arrays
         for group, loaded in zip(self.param_groups, groups):
             group.update(loaded)
@@ -252,6 +265,7 @@ class Optimizer:
     def _update(self, group: dict[str, Any], flat: Flat, begin: int, end: int, step: int) -> None:
         rule = self.rule(group)
         param, grad, state = flat.part(begin, end)
+        step_of = rule.update if param.dtype != backend.float16 else _in_float32(rule.update)
         xp = backend.module_of(param)
         if group.get("maximize"):
             xp.negative(grad, out=grad)
@@ -260,14 +274,14 @@ class Optimizer:
         elif rule.takes == "pieces" and xp.__name__ == "numpy":
             parts = flat.pieces(begin, end, _PIECE)
         else:
-            rule.update(param, grad, state, step, group)
+            step_of(param, grad, state, step, group)
             return
 
         def update(start: int, stop: int) -> None:
             with backend.quiet(param):  # 0/0 with eps = 0 is NaN, as in PyTorch
                 for at, part in parts:
                     if start <= at < stop:
-                        rule.update(*part, step, group)
+                        step_of(*part, step, group)
 
         if xp.__name__ == "numpy":
             crew.shared(update, param.size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tinygrad_edu.methods.common import widened
 from tinygrad_edu.nn.functional.common import beside, floating_of
 from tinygrad_edu.nn.functional.layers import drops
 from tinygrad_edu.ops import activation, attention, layer, shape
@@ -87,15 +88,21 @@ def scaled_dot_product_attention(
         number(scale, "attention: scale", nan=True) if scale is not None else 1.0 / qs[-1] ** 0.5 if qs[-1] else 1.0
     )
     if bias is not None:
-        scores_ = q @ k.transpose(-2, -1) * factor + bias.to(q.array.dtype)
-        if is_causal:
-            hidden = ~attention.causal_mask(qs[-2], ks[-2], q.array)
-            scores_ = scores_.masked_fill(hidden, float("-inf"))
-        weights = activation.Softmax(scores_, axis=-1)
-        return (layer.Dropout(weights, **drops(dropout_p)) if dropout_p > 0.0 else weights) @ v
+        return _biased(q, k, v, bias.to(q.array.dtype), is_causal, factor, dropout_p)
     if dropout_p > 0.0:
-        return attention.attend(q, k, v, visible, is_causal=is_causal, scale=factor, dropout=drops(dropout_p))
+        return widened(attention.attend)(q, k, v, visible, is_causal=is_causal, scale=factor, dropout=drops(dropout_p))
     return attention.ScaledDotProductAttention(q, k, v, visible, is_causal=is_causal, scale=factor)
+
+
+@widened
+def _biased(q: Any, k: Any, v: Any, bias: Any, is_causal: bool, factor: float, dropout_p: float) -> Any:
+    """P·V with P = softmax(Q·Kᵀ · factor + bias)."""
+    scores = q @ k.transpose(-2, -1) * factor + bias
+    if is_causal:
+        hidden = ~attention.causal_mask(q.array.shape[-2], k.array.shape[-2], q.array)
+        scores = scores.masked_fill(hidden, float("-inf"))
+    weights = activation.Softmax(scores, axis=-1)
+    return (layer.Dropout(weights, **drops(dropout_p)) if dropout_p > 0.0 else weights) @ v
 
 
 def _split_mask(mask: Any) -> tuple[Any, Any]:

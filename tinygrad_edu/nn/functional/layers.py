@@ -8,6 +8,7 @@ from typing import Any
 
 from tinygrad_edu import backend, random
 from tinygrad_edu.functional import broadcast_tensors, where
+from tinygrad_edu.methods.common import widened
 from tinygrad_edu.modes import active, no_grad
 from tinygrad_edu.nn.functional.common import beside, floating_of, in_place, tensor_of
 from tinygrad_edu.ops import layer, shape
@@ -159,7 +160,7 @@ def rms_norm(input: Any, normalized_shape: int | Sequence[int], weight: Any = No
         input: [..., *normalized_shape].
         normalized_shape: the lengths of the axes that are normalised together.
         weight: of that shape, or None.
-        eps: the dtype's rounding unit where None.
+        eps: where None, the rounding unit of the dtype computed in, which is float32 for float16.
 
     Returns:
         The shape of the input.
@@ -172,7 +173,8 @@ def rms_norm(input: Any, normalized_shape: int | Sequence[int], weight: Any = No
     x = floating_of(input, "rms_norm: input")
     over = _normalized(x, normalized_shape, "rms_norm")
     part = _scale(x, weight, over, "rms_norm: weight")
-    small = float(backend.module_of(x.array).finfo(x.array.dtype).eps) if eps is None else eps
+    computed = backend.float32 if x.array.dtype == backend.float16 else x.array.dtype
+    small = float(backend.module_of(x.array).finfo(computed).eps) if eps is None else eps
     return layer.RmsNorm(x, part, axes=len(over), eps=number(small, "rms_norm: eps", nan=True))
 
 
@@ -209,20 +211,22 @@ def batch_norm(
         raise ValueError("batch_norm: give both running_mean and running_var, or in training neither")
     axes = (0, *range(2, x.array.ndim))
     form = (1, -1, *(1,) * (x.array.ndim - 2))[-x.array.ndim :]
+    exact = x.float() if x.array.dtype == backend.float16 else x
     mean, var = running_mean, running_var
     if training:
         count = x.array.size // max(x.array.shape[1], 1) if x.array.size else 0
         if count == 1:
             raise ValueError(f"batch_norm: more than one value a channel is needed in training, got {x.array.shape}")
-        mean, var = x.mean(axes), x.var(axes, unbiased=False)
+        mean, var = exact.mean(axes), exact.var(axes, unbiased=False)
         if running_mean is not None and count:
             with no_grad():
-                running_mean.lerp_(mean.detach(), momentum)
-                running_var.lerp_(var.detach() * (count / (count - 1)), momentum)
-    y = _affine((x - mean.reshape(form)) * (var.reshape(form) + eps).rsqrt(), weight, bias, form)
+                running_mean.lerp_(mean.to(running_mean.dtype), momentum)
+                running_var.lerp_((var * (count / (count - 1))).to(running_var.dtype), momentum)
+    y = _affine((exact - mean.reshape(form)) * (var.reshape(form) + eps).rsqrt(), weight, bias, form)
     return y if y.array.dtype == x.array.dtype else y.to(x.array.dtype)
 
 
+@widened
 def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
     """y = (x − μ) / √(σ² + eps) ⊙ weight + bias, μ and σ² of a group of channels of a sample.
 
@@ -331,12 +335,14 @@ def one_hot(input: Any, num_classes: int = -1) -> Tensor:
     return (ids.unsqueeze(-1) == Tensor(xp.arange(classes))).long()
 
 
+@widened
 def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """x / max(‖x‖_p, eps) along `dim`."""
     x = floating_of(input, "normalize: input")
     return x / x.norm(p, dim, keepdim=True).clamp(min=number(eps, "normalize: eps", nan=True))
 
 
+@widened
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Σ x1 ⊙ x2 / (‖x1‖·‖x2‖) along `dim`; both broadcast, and a norm below `eps` counts as that.
 
@@ -353,6 +359,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tens
     return (parts[0] * parts[1]).sum(dim)
 
 
+@widened
 def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """‖x1 − x2 + eps‖_p over the last axis."""
     x = floating_of(x1, "pairwise_distance: x1")

@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from tinygrad_edu import backend
-from tinygrad_edu.methods.common import check_broadcast
+from tinygrad_edu.methods.common import check_broadcast, widened
 from tinygrad_edu.modes import active
 from tinygrad_edu.nn.functional.activations import log_softmax
 from tinygrad_edu.nn.functional.common import beside, floating_of
@@ -15,6 +15,7 @@ from tinygrad_edu.options import flag, integer, number
 from tinygrad_edu.tensor import Tensor
 
 
+@widened
 def cross_entropy(
     input: Any,
     target: Any,
@@ -66,6 +67,7 @@ def cross_entropy(
     return _reduced(losses, ids, w, counted, wanted, reduction, ignore_index)
 
 
+@widened
 def nll_loss(
     input: Any,
     target: Any,
@@ -94,6 +96,7 @@ def nll_loss(
     return _reduced(choice.Where(found, -picked, 0.0), ids, w, counted, wanted, reduction, ignore_index)
 
 
+@widened
 def binary_cross_entropy_with_logits(
     input: Any,
     target: Any,
@@ -122,6 +125,7 @@ def binary_cross_entropy_with_logits(
     return _all(each, reduction_of(size_average, reduce, reduction, what))
 
 
+@widened
 def binary_cross_entropy(
     input: Any,
     target: Any,
@@ -147,6 +151,7 @@ def binary_cross_entropy(
     return _all(each, reduction_of(size_average, reduce, reduction, what))
 
 
+@widened
 def mse_loss(
     input: Any,
     target: Any,
@@ -164,6 +169,7 @@ def mse_loss(
     return _weighed((x - y) ** 2, x, weight, reduction_of(size_average, reduce, reduction, "mse_loss"), "mse_loss")
 
 
+@widened
 def l1_loss(
     input: Any,
     target: Any,
@@ -179,6 +185,7 @@ def l1_loss(
     return _weighed((x - y).abs(), x, weight, reduction_of(size_average, reduce, reduction, "l1_loss"), "l1_loss")
 
 
+@widened
 def smooth_l1_loss(
     input: Any,
     target: Any,
@@ -196,6 +203,7 @@ def smooth_l1_loss(
     return _all(each, reduction_of(size_average, reduce, reduction, "smooth_l1_loss"))
 
 
+@widened
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Tensor:
     """(x − y)² / 2 where |x − y| < delta, else delta·(|x − y| − delta/2), times the `weight` of the element.
 
@@ -213,6 +221,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     return _all(each, reduction_of(None, None, reduction, "huber_loss"))
 
 
+@widened
 def kl_div(
     input: Any,
     target: Any,
@@ -281,7 +290,7 @@ def _pair(input: Any, target: Any, what: str) -> tuple[Any, Any]:
         warnings.warn(
             f"{what}: input {x.array.shape} and target {y.array.shape} broadcast against each other, which is rarely "
             f"meant; give both one shape",
-            stacklevel=3,
+            stacklevel=4,
         )
     return x, y
 

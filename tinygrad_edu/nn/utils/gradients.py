@@ -35,8 +35,8 @@ def clip_grad_norm_(
         error_if_nonfinite: raise RuntimeError for a norm that is infinite or NaN.
         foreach: PyTorch's choice of implementation, without effect here.
 
-    Returns the norm before clipping, a Tensor without axes on the CPU, where it had to be known; 0 where there is no
-    gradient.
+    Returns the norm before clipping, a Tensor without axes on the CPU, where it had to be known, float32 for float16,
+    which may not hold it; 0 where there is no gradient.
     Raises ValueError for a norm_type of 0 or less or a negative max_norm.
     Source: Pascanu et al., "On the difficulty of training recurrent neural networks", 2013, algorithm 1.
 
@@ -171,4 +171,5 @@ def _sum_of_squares(array: Any) -> Any:
 
 
 def _like(norm: float, gradients: list[Tensor]) -> Tensor:
-    return tensor(norm, dtype=gradients[0].dtype) if gradients else tensor(0.0)
+    kind = gradients[0].dtype if gradients else None
+    return tensor(norm, dtype=backend.float32 if kind == backend.float16 else kind)
