@@ -96,7 +96,7 @@ class Pow(Op):
 
     def forward(x, y):
         with quiet(x):
-            return x**y if type(x) is float or x.dtype.kind == "f" else _integer_power(x, y)
+            return _integer_power(x, y) if hasattr(x, "dtype") and x.dtype.kind != "f" else x**y
 
     def dx(g, x, y, out):
         """d{x} = d{out} ⊙ {y} ⊙ {x}^({y} − 1)"""
