@@ -39,19 +39,16 @@ template <typename T> __device__ void softmax(const T *x, T *y, long long n, T *
     for (long long i = threadIdx.x; i < n; i += blockDim.x) out[i] *= factor;
 }
 
-// dx = y (dy - sum dy y). As sum y = 1, every dy is counted from that of the largest y, whose own dx is then no
-// difference of a number and itself.
+// dx = y (dy - sum dy y). As sum y = 1, every dy may be counted from that of a y above 1/2, whose own dx is then no
+// difference of nearly equal numbers.
 template <typename T> __device__ void softmax_backward(const T *dy, const T *y, T *dx, long long n, T *room) {
     const T *g = dy + blockIdx.x * n;
     const T *p = y + blockIdx.x * n;
     T *out = dx + blockIdx.x * n;
-    T top = p[0];
-    for (long long i = threadIdx.x; i < n; i += blockDim.x) top = Largest<T>::of(p[i], top);
-    top = together<T, Largest>(top, room);
-    T level = -1 / (top - top);  // minus infinity
+    T level = 0;
     for (long long i = threadIdx.x; i < n; i += blockDim.x)
-        if (p[i] == top) level = Largest<T>::of(g[i], level);
-    level = together<T, Largest>(level, room);
+        if (p[i] > T(0.5)) level = g[i];
+    level = together<T, Sum>(level, room);  // of one thread at most
     T mean = 0;
     for (long long i = threadIdx.x; i < n; i += blockDim.x) mean += (g[i] - level) * p[i];
     mean = together<T, Sum>(mean, room);

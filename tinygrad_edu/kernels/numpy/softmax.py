@@ -31,7 +31,7 @@ def _shift(rows):
     """The largest entry of each row [N, 1]; 0 where all are −∞ (−∞ − −∞ would be NaN) or where a row is empty."""
     if rows.shape[1] == 0:
         return np.zeros((rows.shape[0], 1), rows.dtype)
-    return _finite(rows.max(axis=-1, keepdims=True))
+    return _finite(_at(rows, rows.argmax(axis=-1)))  # NumPy's argmax is three times as fast as its max
 
 
 def softmax(x: np.ndarray, axis: int) -> np.ndarray:
@@ -63,14 +63,14 @@ def softmax_backward(g: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
     """dx = y ⊙ (dy − Σ dy ⊙ y) along `axis`; 0 where y is 0.
 
     g, the gradient of y, and y, the result of `softmax`: the same shape as the result here. As Σ y = 1, every dy may
-    be counted from that of the largest y, whose own dx is then no difference of a number and itself.
+    be counted from that of a y above ½, whose own dx is then no difference of nearly equal numbers.
     """
     gradients, shape = _rows(g, axis)
     rows, _ = _rows(y, axis)
     dx = empty(rows.shape, g.dtype)
     for part in row_slices(*rows.shape) if rows.shape[1] else []:
-        d = dx[part]
-        np.subtract(gradients[part], _at(gradients[part], rows[part].argmax(axis=-1)), out=d)
+        d, place = dx[part], rows[part].argmax(axis=-1)
+        np.subtract(gradients[part], np.where(_at(rows[part], place) > 0.5, _at(gradients[part], place), 0), out=d)
         d -= row_dots(d, rows[part])[:, None]
         d *= rows[part]
     return _back(dx, shape, axis, g.ndim)
@@ -78,7 +78,7 @@ def softmax_backward(g: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
 
 def _at(rows, places):
     """The element of each row at its place, [N, 1]."""
-    return np.take_along_axis(rows, places[:, None], axis=1)
+    return rows[np.arange(len(places)), places][:, None]
 
 
 class Largest(NamedTuple):
@@ -109,7 +109,7 @@ def log_softmax(x: np.ndarray, axis: int) -> tuple[np.ndarray, Largest]:
         np.argmax(rows[part], axis=-1, out=place)
         np.subtract(rows[part], _finite(_at(rows[part], place)), out=z)
         np.exp(z, out=e)
-        np.put_along_axis(e, place[:, None], 0, axis=1)  # its 1 would hide what is far smaller
+        e[np.arange(len(place)), place] = 0  # its 1 would hide what is far smaller
         row_sums(e, one, out=saved.rest[part])
         z -= np.log1p(saved.rest[part])[:, None]
     return _back(y, shape, axis, x.ndim), saved
@@ -132,12 +132,12 @@ def log_softmax_backward(g: np.ndarray, x: np.ndarray, saved: Largest, axis: int
     one = ones(rows.shape[1], g.dtype)
     for part in row_slices(*rows.shape) if rows.shape[1] else []:
         d, place = dx[part], saved.place[part]
-        largest = _at(rows[part], place)
+        index, largest = np.arange(len(place)), _at(rows[part], place)
         np.subtract(rows[part], _finite(largest.copy()), out=d)
         np.exp(d, out=d)
         d *= (row_sums(gradients[part], one) / (1 + saved.rest[part]))[:, None]
         np.subtract(gradients[part], d, out=d)
-        np.put_along_axis(d, place[:, None], 0, axis=1)
-        own = np.where(np.isneginf(largest), _at(gradients[part], place), -row_sums(d, one)[:, None])
-        np.put_along_axis(d, place[:, None], own, axis=1)
+        d[index, place] = 0
+        others = -row_sums(d, one)
+        d[index, place] = np.where(np.isneginf(largest[:, 0]), gradients[part][index, place], others)
     return _back(dx, shape, axis, g.ndim)
