@@ -97,7 +97,7 @@ def main(arguments: list[str]) -> int:
         else:
             check_room("tokens", options.tokens, "their ids")
             pieces = write(model, tokenizer, options.prompt, options.tokens, **sampling(options))
-        first = next(pieces, "")  # what is wrong with the weights shows here
+    first = next(pieces, "")  # what is wrong with the weights shows here
     if model.task == "text":
         say(options.prompt, end="", flush=True)
     for piece in itertools.chain([first], pieces):

@@ -78,8 +78,6 @@ class Checkpoint:
         try:
             check_options(kind, self.config, str(path))
             return kind(**self.config)
-        except DataError as error:
-            raise CheckpointError(f"{error}; {self.folder / WEIGHTS} does not fit a {self.model} without it") from None
         except ValueError as error:
             raise CheckpointError(f"{self.folder / WEIGHTS} does not fit a {self.model}: {error}") from None
 
@@ -265,7 +263,7 @@ def _read(folder: Path, name: str, digests: Mapping[str, str]) -> bytes:
     found = [candidate for candidate in (path, folder / (name + NEXT)) if candidate.is_file()]
     if not found:
         raise CheckpointError(f"{path} is missing: the checkpoint is incomplete; copy the whole folder again")
-    if digests and name not in digests:
+    if digests and name not in digests and name in (STATE, STATE_TENSORS):
         raise CheckpointError(
             f"{path} is of another save than the weights next to it: {CONFIG} says nothing of it; restore the folder "
             f"from a copy, or start a new run from the weights with --init-from"
