@@ -37,6 +37,8 @@ def recorded_branches(
 
     `differentiate` is the reverse pass itself, for the definition of a fused op.
     """
+    if trace is not None:
+        trace.verify(r)
     if create and r.op.definition is not None:
         return _through_definition(r, g, kind, differentiate)
     kept: Any = r.kept

@@ -22,9 +22,11 @@ def as_tensor(data: Any, dtype: Any = None, device: str | None = None) -> Tensor
 
 
 def from_numpy(array: np.ndarray) -> Tensor:
-    """A Tensor on the memory of `array`, without a copy: whoever changes one changes the other, and backward cannot see
-    changes made through the array. `tensor(array)` copies. An optimizer, from its first step on, keeps what it learns
-    in memory of its own.
+    """A Tensor on the memory of `array`, without a copy. A change in the array changes the tensor past the tape.
+
+    No version counter sees such a change, so a backward pass that needs the old values is wrong without a word;
+    `tensor(array)` copies; `detect_anomaly()` finds such changes. An optimizer, from its first step on, keeps what it
+    learns in memory of its own.
 
     Raises TypeError for anything but an array of numbers.
     """

@@ -15,6 +15,10 @@ from typing import Any, TypeVar
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+def _nothing() -> None:
+    pass
+
+
 class Listener:
     """What `Mode.trace` is an instance of: told of every op, module and gradient branch, here ignoring all of it.
 
@@ -48,6 +52,13 @@ class Listener:
     def passing(self, roots: Any) -> AbstractContextManager[Any]:
         """The block in which a reverse pass runs that starts at these Variables."""
         return nullcontext()
+
+    def saving(self, op: str, what: str, array: Any) -> Callable[[], None]:
+        """An op keeps this array for its rules by itself, as `save_for_backward` does; called where they read it."""
+        return _nothing
+
+    def verify(self, record: Any) -> None:
+        """What a record saved is about to be read: told at the start of a pass, and once more before its rules run."""
 
     def branch(self, record: Any, at: int) -> AbstractContextManager[Any]:
         """The block in which the rule for input number `at` runs; once for all of an op whose rules are joint."""

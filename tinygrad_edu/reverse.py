@@ -90,6 +90,9 @@ def differentiate(
     lifted = create or (trace is not None and trace.lifts)
     wanted = None if targets is None else {key_of(t) for t in targets}
     found = reachable(roots, wanted)
+    if trace is not None:
+        for r in found.values():
+            trace.verify(r)
     waiting = uses(found) if leaf_ready else {}
     kind = roots[0].result
     table = Table(lifted, trace)

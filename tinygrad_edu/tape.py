@@ -29,7 +29,17 @@ class Variable:
     The version counter belongs to the memory: views share it, and an in-place change adds one.
     """
 
-    __slots__ = ("__weakref__", "_grad", "_version", "array", "index", "needs", "record")
+    __slots__ = {
+        "__weakref__": None,
+        "_grad": None,
+        "_version": None,
+        "array": """The raw NumPy or CuPy array. A change in it goes past the tape: no version counter sees it, and a
+backward pass that needs the old values is wrong without a word. Change the tensor (x.mul_(2), under
+no_grad() where it needs a gradient) or x.array.copy(); detect_anomaly() finds such changes.""",
+        "index": None,
+        "needs": None,
+        "record": None,
+    }
     result: ClassVar[type[Variable]]  # the class of what ops make from this one
 
     def __init_subclass__(cls, result: bool = True, **kwargs: Any) -> None:

@@ -43,7 +43,8 @@ class Tensor(Named, Products, Reductions, Orders, Shapes, Picks, Searches, Conve
         TypeError: the data holds no numbers, or gradients of integers or booleans are asked for.
         ValueError: the data is ragged, or the device is not there.
 
-    `.array` is the array itself, `.data` and `.grad` are Tensors. Indexing, arithmetic and comparison follow
+    `.array` is the array itself, in which a change goes past the tape, unseen by a backward pass that needs the old
+    values; `.data` and `.grad` are Tensors, in which it is seen. Indexing, arithmetic and comparison follow
     PyTorch: dtypes promote by its rules, and numbers and bare arrays never widen a tensor.
 
     >>> x = Tensor([1.0, 2.0], requires_grad=True)
@@ -153,7 +154,13 @@ class Tensor(Named, Products, Reductions, Orders, Shapes, Picks, Searches, Conve
         return self.array.tolist()
 
     def numpy(self) -> Any:
-        """The elements as a NumPy array: the same memory on the CPU. Raises where gradients would be lost unseen."""
+        """The elements as a NumPy array: the same memory on the CPU. A change in it goes past the tape.
+
+        No version counter sees such a change, so a backward pass that needs the old values is wrong without a word;
+        change `x.numpy().copy()`, or the tensor itself; `detect_anomaly()` finds such changes.
+
+        Raises RuntimeError where gradients would be lost unseen.
+        """
         if self.requires_grad:
             raise RuntimeError(
                 "numpy: this tensor needs a gradient, which NumPy does not carry; use x.detach().numpy()"
@@ -263,6 +270,7 @@ class Tensor(Named, Products, Reductions, Orders, Shapes, Picks, Searches, Conve
         return int(self.array.item())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """For np.asarray(x), the same memory: a change in it goes past the tape, see `numpy`. np.array(x) copies."""
         array = self.numpy()
         return array.astype(dtype, copy=bool(copy)) if dtype is not None or copy else array
 

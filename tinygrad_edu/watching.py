@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from tinygrad_edu import backend
 from tinygrad_edu.modes import Listener, active, setting
@@ -119,14 +122,13 @@ class _Anomaly(_Modules):
     def __init__(self) -> None:
         super().__init__()
         self.sites: dict[int, str] = {}
-        self.locked: dict[int, tuple[Any, int]] = {}  # id of an array -> the array, how many records saved it
+        self.sums: dict[int, list[int | None]] = {}  # record number -> a checksum of each array that it saved
 
     def applied(self, op: Any, inputs: Any, arrays: Any, outputs: Any, static: Any, record: Any) -> None:
         site = self._site()
         if record is not None:
             self.sites[record.number] = site
-            for kept in record.kept:
-                self._lock(kept)
+            self.sums[record.number] = [_checksum(kept) for kept in record.kept]
         bad = _worst(y.array for y in outputs)
         if bad and not _worst(arrays, bad == "NaN") and not (bad == "infinity" and op.name in _MAKES_INFINITIES):
             shapes = ", ".join(str(a.shape) for a in arrays if backend.is_array(a))
@@ -145,12 +147,22 @@ class _Anomaly(_Modules):
                 f"{bad} in this backward pass; the op was applied {site}"
             )
 
-    @contextmanager
-    def branch(self, record: Record, at: int) -> Iterator[None]:
-        yield
-        if at == record.plan.branches[-1].at:
-            for kept in record.kept or ():
-                self._unlock(kept)
+    def saving(self, op: str, what: str, array: Any) -> Callable[[], None]:
+        site, before = self._site(), _checksum(array)
+
+        def unchanged() -> None:
+            if _checksum(array) != before:
+                raise _changed(op, what, array, site)
+
+        return unchanged
+
+    def verify(self, record: Record) -> None:
+        sums = self.sums.get(record.number)
+        if sums is None:  # from before detect_anomaly began
+            return
+        for j, (kept, before) in enumerate(zip(record.kept or (), sums)):
+            if _checksum(kept) != before:
+                raise _changed(record.name, _what(record, j), kept, self.sites[record.number])
 
     def _site(self) -> str:
         frame: Any = sys._getframe(2)
@@ -159,25 +171,45 @@ class _Anomaly(_Modules):
         line = f'at "{frame.f_code.co_filename}", line {frame.f_lineno}' if frame is not None else "at an unknown line"
         return f"{line}, in module {self.path}" if self.path else line
 
-    def _lock(self, kept: Any) -> None:
-        if hasattr(getattr(kept, "flags", None), "writeable") and (id(kept) in self.locked or kept.flags.writeable):
-            array, count = self.locked.get(id(kept), (kept, 0))
-            self.locked[id(kept)] = array, count + 1
-            kept.flags.writeable = False
 
-    def _unlock(self, kept: Any) -> None:
-        if id(kept) in self.locked:
-            array, count = self.locked[id(kept)]
-            if count > 1:
-                self.locked[id(kept)] = array, count - 1
-            else:
-                del self.locked[id(kept)]
-                array.flags.writeable = True
+def _checksum(kept: Any) -> int | None:
+    """A number that tells of a change in an array, or in one of a tuple; None for anything else.
 
-    def unlock_all(self) -> None:
-        for array, _ in self.locked.values():
-            array.flags.writeable = True
-        self.locked.clear()
+    Of an axis along which elements are repeated in place, one counts.
+    """
+    if isinstance(kept, tuple):
+        return hash(tuple(map(_checksum, kept)))
+    if not backend.is_array(kept):
+        return None
+    xp = backend.module_of(kept)
+    once = kept[tuple(slice(None) if step else slice(1) for step in kept.strides)]
+    if xp is np:
+        rows: Any = once.T if once.flags.f_contiguous else np.ascontiguousarray(once)
+        return zlib.crc32(rows)
+    backend.settle(kept)
+    bits = xp.ascontiguousarray(once).reshape(-1).view(f"uint{8 * kept.dtype.itemsize}").astype("uint64")
+    places = xp.arange(1, bits.size + 1, dtype="uint64")  # an exchange of two elements is a change as well
+    return int((bits * (2 * places + 1)).sum().item())
+
+
+def _what(record: Record, j: int) -> str:
+    """What a record calls the array number `j` that it saved."""
+    place = record.plan.keep[j]
+    names = ["output", *record.op.saves]
+    if place < len(names):
+        return "its output" if not place else names[place]
+    at = place - len(names)
+    last = len(record.op.inputs) - 1
+    return record.op.inputs[at] if at < last or record.op.variadic is None else f"{record.op.variadic}[{at - last}]"
+
+
+def _changed(op: str, what: str, array: Any, site: str) -> RuntimeError:
+    shape = f" of shape {array.shape}" if backend.is_array(array) else ""
+    return RuntimeError(
+        f"{op}: the array{shape} that it saved for backward, {what}, was changed in place since, past the tape: by way "
+        f"of an array that shares its memory (from .array, .numpy() or np.asarray, or given to from_numpy), which no "
+        f"version counter sees; so the derivative would be wrong; change a copy instead; the op was applied {site}"
+    )
 
 
 def _worst(arrays: Any, only_nan: bool = False) -> str:
@@ -199,9 +231,13 @@ class detect_anomaly(setting):
     """Find the first op that makes a NaN or an infinity, forward or backward, in the block.
 
     Raises AnomalyError there, naming the op, the module, the line of code and the shapes. Infinities that code makes on
-    purpose (masks of −∞, ln 0) are let through until a NaN comes of them. While an op's saved values wait for the
-    backward pass, their arrays are read-only, so that NumPy itself refuses an edit behind the tape's back. Slower: for
-    the search only.
+    purpose (masks of −∞, ln 0) are let through until a NaN comes of them.
+
+    RuntimeError where an array that an op saved for the backward pass was changed past the tape, through another array
+    on its memory (from `.array`, `.numpy()` or `np.asarray`, a view, or the one given to `from_numpy`): a checksum
+    tells when the pass reads it; the message names the op, what it saved, and the line that applied it.
+
+    Slower: for the search only.
 
     >>> import tinygrad_edu as tg
     >>> x = tg.tensor([0.0], requires_grad=True)
@@ -221,7 +257,3 @@ class detect_anomaly(setting):
         if active().trace is not None:
             raise RuntimeError("detect_anomaly: another listener is at work in this thread; leave its block first")
         return {"trace": _Anomaly()}
-
-    def end(self, changes: dict[str, Any]) -> None:
-        """Saved arrays can be written to again."""
-        changes["trace"].unlock_all()

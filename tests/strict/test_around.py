@@ -82,6 +82,18 @@ def test_the_op_that_made_a_nan_is_found() -> None:
         x.sqrt().sum().backward()
 
 
+def test_a_change_past_the_tape_is_found() -> None:
+    x = tg.tensor([[1.0, 2.0], [3.0, 4.0]], device="cuda", requires_grad=True)
+    ids = tg.tensor([0, 1], device="cuda")
+    with watching.detect_anomaly():
+        F.softmax(x.expand(3, 2, 2) * x.t() + F.embedding(ids, x), -1).sum().backward(retain_graph=True)
+        y = (x.t() * x).half().sum()
+        y.backward(retain_graph=True)
+        x.array[0] = x.array[0, ::-1].copy()
+        with pytest.raises(RuntimeError, match=r"mul: .* past the tape"):
+            y.backward()
+
+
 def test_shards_and_two_optimizers_in_one() -> None:
     def run(device: str) -> list[Any]:
         tg.manual_seed(0)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from tinygrad_edu import backend
-from tinygrad_edu.modes import is_grad_enabled, no_grad, setting
+from tinygrad_edu.modes import active, is_grad_enabled, no_grad, setting
 from tinygrad_edu.tape import Op, Record, Variable, wrap
 from tinygrad_edu.tensor import Tensor
 
@@ -53,6 +53,7 @@ class _Saved:
     def __init__(self, t: Tensor) -> None:
         self.held: Tensor | None = t
         self.array, self.counter, self.version, self.output = t.array, t._version, t._version[0], -1
+        self.unchanged: Callable[[], None] | None = None  # raises for a change that the counter does not see
 
     def is_output(self, at: int, counter: Any) -> None:
         """Note that this is output `at`, under the counter of what the tape made of it."""
@@ -65,6 +66,8 @@ class _Saved:
                 f"saved_tensors: a tensor was changed in place since it was saved (version {self.version} then, "
                 f"{self.counter[0]} now), so the derivative would be wrong; change a copy (x.clone()) instead"
             )
+        if self.unchanged is not None:
+            self.unchanged()
         return self.held if self.held is not None else wrap(Tensor, self.array, record, self.output, self.counter)
 
 
@@ -143,12 +146,17 @@ class _Call:
 
     def run(self) -> tuple[Any, ...]:
         """The arrays that forward gives."""
+        listener = active().trace
         with setting(grad=False, trace=None):
             if self.function.setup_context is not Function.setup_context:
                 output = self.function.forward(*self.args, **self.kwargs)
                 self.function.setup_context(self.ctx, self.args, output)
             else:
                 output = self.function.forward(self.ctx, *self.args, **self.kwargs)
+        if listener is not None:
+            for i, saved in enumerate(self.ctx._saved):
+                if saved is not None:
+                    saved.unchanged = listener.saving(self.function.__name__, f"saved_tensors[{i}]", saved.array)
         self.several = isinstance(output, tuple | list)
         self.made = list(output) if self.several else [output]
         if wrong := [type(y).__name__ for y in self.made if not isinstance(y, Variable)]:
