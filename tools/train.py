@@ -348,7 +348,7 @@ def _train(plan: Plan) -> int:
 def _begin(plan: Plan, folder: Path, step: int) -> Record:
     """Give the folder to this run, now that its first step has shown that it works: the old one's files go, and what a
     killed one was writing."""
-    for left in folder.glob(TEMPORARY):
+    for left in [*folder.glob(TEMPORARY), *(folder / _BEST).glob(TEMPORARY)]:
         left.unlink(missing_ok=True)
     if plan.run.resume and step and not (old := Path(plan.run.resume) / METRICS).exists():
         complain("train", f"{old} is missing: the record begins anew after step {step}")
