@@ -236,7 +236,34 @@ def test_what_integers_cannot_be_divided_or_raised_to() -> None:
             ValueError, match=r"\*\*: integers to the power -1 are no integers; use x.float\(\) \*\* -1"
         ):
             _ = x**-1
+        with pytest.raises(ValueError, match="are no integers"):
+            x.pow_(-1)
     assert (tg.tensor([2.0]) ** -1).item() == (tg.tensor([2]) ** -1.0).item() == 0.5
+
+
+def test_numbers_beside_integers_keep_their_value_where_the_result_is_floating() -> None:
+    """A negative number beside unsigned integers is no large one, as it is where the result is unsigned, too."""
+    x = tg.tensor([2, 4], dtype=tg.uint8)
+    assert (x / -1).tolist() == [-2, -4]
+    assert (-4 / x).tolist() == [-2, -1]
+    assert (x / 400).tolist() == pytest.approx([0.005, 0.01])
+    assert x.atan2(-1)[0].item() == pytest.approx(np.arctan2(2, -1))
+    assert x.hypot(-300).tolist() == pytest.approx([np.hypot(2, 300), np.hypot(4, 300)])
+    for y in (x / -1, -4 / x, x.atan2(-1), tg.ones(2).xlogy(2), tg.ones(2).xlogy(0.5)):
+        assert y.dtype == tg.float32
+
+
+def test_powers_and_sums_of_masks() -> None:
+    mask = tg.tensor([True, False])
+    assert (mask**2).tolist() == [1, 0]
+    assert (mask**2).dtype == mask.square().dtype == tg.int64
+    for made, expected in (
+        (mask**True, [True, False]),
+        (mask**False, [True, True]),
+        (mask.add(~mask, alpha=2), [True, True]),
+    ):
+        assert (made.tolist(), made.dtype) == (expected, tg.bool)
+    assert mask.logit().tolist() == [float("inf"), float("-inf")]
 
 
 # Draws

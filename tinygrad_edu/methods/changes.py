@@ -208,6 +208,8 @@ class Changes(Variable, result=False):
 
     def pow_(self, exponent: Any) -> Tensor:
         """x ← x^exponent."""
+        if not isinstance(exponent, Variable):
+            return self._take("pow_", self._apart() ** exponent)
         return self._change("pow_", arithmetic.Pow, exponent)
 
     __ipow__ = pow_

@@ -142,6 +142,8 @@ def scaled(x: Variable, other: Any, alpha: Any, what: str) -> Any:
     """alpha · other, for a sum or difference with `x`: of integers, where both are."""
     if type(alpha) is int and alpha == 1:
         return other
+    if _kind_of(x) == _kind_of(other) == "b":
+        return other * bool(alpha)  # the sum of masks is a mask
     if isinstance(alpha, float) and "f" not in _kind_of(x) + _kind_of(other):
         raise TypeError(f"{what}: alpha is {alpha}, but both tensors hold integers; convert one with .float()")
     return other * alpha

@@ -81,6 +81,8 @@ class Elementwise(Variable, result=False):
             return NotImplemented
         x: Any = self
         if self.array.dtype.kind != "f":
+            if self.array.dtype.kind == "b" and isinstance(exponent, bool):
+                return self | (not exponent)
             if isinstance(exponent, float):
                 x = choice.Cast(self, dtype=backend.default_dtype())
             elif self.array.dtype.kind == "b" and not isinstance(exponent, bool):

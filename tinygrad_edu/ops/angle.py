@@ -58,6 +58,7 @@ class Atan2(Op):
     """{out} = the angle of the point ({y}, {x}), from −π to π; the gradient at (0, 0) is 0"""
 
     promotes = True
+    numbers = "exact"
 
     def forward(x, y):
         return module_of(x).arctan2(floating(x), floating(y))
@@ -75,6 +76,7 @@ class Hypot(Op):
     """{out} = √({x}² + {y}²), without overflow; the gradient at (0, 0) is 0"""
 
     promotes = True
+    numbers = "exact"
 
     def forward(x, y):
         return module_of(x).hypot(floating(x), floating(y))

@@ -64,6 +64,7 @@ class Div(Op):
 
     promotes = True
     rounds_last = True
+    numbers = "exact"
 
     def forward(x, y):
         with quiet(x):
@@ -217,9 +218,11 @@ class Xlogy(Op):
     """{out} = {x} ⊙ ln {y}; 0 where {x} is 0, unless {y} is NaN"""
 
     promotes = True
+    numbers = "exact"
 
     def forward(x, y):
-        xp, x, y = module_of(x), floating(x), floating(y)
+        xp, x = module_of(x), floating(x)
+        y = floating(y) if hasattr(y, "dtype") else xp.asarray(y, dtype=x.dtype)
         with quiet(x):
             return xp.where((x == 0) & (y == y), 0, x * xp.log(y))
 
