@@ -175,3 +175,15 @@ def test_weights_are_kept_for_a_backward_pass_only():
     y = F.scaled_dot_product_attention(x.requires_grad_(), x, x, is_causal=True)
     assert held_bytes() > 4 << 20
     y.sum().backward()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_key_far_above_the_others_keeps_its_gradient(dtype):
+    gap = 40.0
+    q, k, v = (np.array(x, dtype).reshape(1, 1, -1, 1) for x in ([1.0], [gap, 0.0], [3.0, 1.0]))
+    _, saved = kernels.attention(q, k, v, None, False, 1.0)
+    dq, dk, _ = kernels.attention_backward(np.ones_like(q), q, k, v, saved)
+    p = np.exp(-gap) / (1 + np.exp(-gap))
+    slope = 2 * p * (1 - p)
+    np.testing.assert_allclose(dk.ravel(), [slope, -slope], rtol=1e-5)
+    np.testing.assert_allclose(dq.ravel(), [slope * gap], rtol=1e-5)

@@ -69,9 +69,13 @@ def softmax_backward(g: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
     rows, _ = _rows(y, axis)
     dx = empty(rows.shape, g.dtype)
     for part in row_slices(*rows.shape) if rows.shape[1] else []:
-        d, place = dx[part], rows[part].argmax(axis=-1)
-        np.subtract(gradients[part], np.where(_at(rows[part], place) > 0.5, _at(gradients[part], place), 0), out=d)
-        d -= row_dots(d, rows[part])[:, None]
+        d, given = dx[part], gradients[part]
+        above = np.flatnonzero(rows[part] > 0.5)
+        if above.size:
+            level = np.zeros(len(d), g.dtype)
+            level[above // rows.shape[1]] = given.reshape(-1)[above]
+            given = np.subtract(given, level[:, None], out=d)
+        np.subtract(given, row_dots(given, rows[part])[:, None], out=d)
         d *= rows[part]
     return _back(dx, shape, axis, g.ndim)
 
