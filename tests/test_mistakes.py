@@ -423,6 +423,11 @@ LINE = '{"step": %d, "train_loss": 1.5, "val_loss": null, "lr": 0.1, "tokens": 1
         LINE.replace("1.5", "1e999") % 2,
         LINE.replace("1.5", '"1.5"') % 2,
         LINE.replace("10", "10.5") % 2,
+        LINE.replace("1.5", "1e308") % 2,
+        LINE.replace("null", "-1e300") % 2,
+        LINE.replace("10", "-10") % 2,
+        LINE % 2**64,
+        LINE % 10**400,
         LINE.replace("0.1", "null") % 2,
         LINE.replace('"lr"', '"step"') % 2,
         LINE.replace('"lr"', '"rate"') % 2,
@@ -430,7 +435,7 @@ LINE = '{"step": %d, "train_loss": 1.5, "val_loss": null, "lr": 0.1, "tokens": 1
         (LINE % 2)[:30] + "\n",
         "[" * 100_000 + "\n",
     ],
-    ids=range(14),
+    ids=range(19),
 )
 def test_a_damaged_record(line: str, copied: Callable[[str], Path], attempt: Attempt) -> None:
     run = copied("gpt")

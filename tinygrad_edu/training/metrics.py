@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 from tinygrad_edu.data.checked import DataError, check_fields, check_options, check_packed, file_bytes, parse_json
 from tinygrad_edu.files import append, write_atomically
 
+_LARGEST = {"step": 1 << 63, "tokens": 1 << 63, "seconds": 1e18}
+_LARGEST |= {"train_loss": 3.5e38, "val_loss": 3.5e38, "smoothed_loss": 3.5e38}  # of float32
 _START = b'{"step": '  # of a line
 
 
@@ -84,6 +86,10 @@ def _metrics(fields: Any) -> Metrics:
     if fields["train_loss"] is None:
         return dataclasses.replace(_metrics({**fields, "train_loss": 0}), train_loss=math.nan)
     check_options(Metrics, fields, "it")
+    for name, most in _LARGEST.items():
+        value = fields.get(name)
+        if value is not None and not (-most if name.endswith("loss") else 0) <= value <= most:
+            raise DataError(f"it: {name} is out of range")
     return Metrics(**fields)
 
 
