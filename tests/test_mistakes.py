@@ -265,6 +265,10 @@ WRONG_VALUES: list[tuple[str, list[str], Any]] = [
     ("state.json", ["optimizer_steps"], {"token.weight": "x"}),
     ("state.json", ["optimizer_steps"], {"nobody": 3}),
     ("state.json", ["text_sha256"], 3),
+    *of("state.json", ["tokens"], -1, 10**400),
+    *of("state.json", ["seconds"], -1.0, 1e300),
+    *of("state.json", ["random"], {"seed": 1, "count": 10**30}, {"seed": 1, "count": -1}, {"seed": 1}),
+    *of("state.json", ["optimizer_steps"], {"token.weight": -1}, {"token.weight": 10**400}),
     ("state.json", ["sha256"], 3),
 ]
 

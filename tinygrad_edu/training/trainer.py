@@ -33,6 +33,7 @@ _STATE = {
     "unwritten": tuple[float, int],
     "best": dict,
     "text_sha256": str,
+    "data": dict[str, int],
     "order": dict[str, int],
     "random": dict[str, int],
     "optimizer_steps": dict[str, int],
@@ -272,11 +273,18 @@ class Trainer:
         Raises CheckpointError where something is missing or belongs to another model or text; nothing is changed then.
         """
         try:
-            check_fields(state, _STATE, "the state")
+            check_fields({"data": {}, **state}, _STATE, "the state")
             for name, kind in (("best", Best), ("smoothed", Smoothed)):
                 check_options(kind, state.get(name, {}), f"the state: {name}")
-            if min(state["step"], state["tokens"]) < 0:
-                raise DataError(f"the state: step {state['step']} and tokens {state['tokens']} must be 0 or more")
+            counted = {
+                **{name: state[name] for name in ("step", "tokens", "seconds")},
+                "unwritten": state["unwritten"][1],
+                "best": state["best"].get("since", 0),
+                **{f"{name} {part}": n for name in ("order", "random") for part, n in state[name].items()},
+                **{f"optimizer_steps of {name}": n for name, n in state["optimizer_steps"].items()},
+            }
+            if wrong := [name for name, n in counted.items() if not 0 <= n < 1 << 64]:
+                raise DataError(f"the state: {wrong[0]} is out of range")
             if state["text_sha256"] != self.data.fingerprint:
                 raise CheckpointError(
                     "the text differs from the one this run was started on; resume with the same data file, or train "
