@@ -282,10 +282,7 @@ class Elementwise(Variable, result=False):
         if min is None and max is None:
             raise ValueError("clamp: give min, max or both")
         if isinstance(min, Variable) or isinstance(max, Variable):
-            x: Any = self
-            if min is not None:
-                x = choice.Where(~(x >= min) & (x == x), min, x)  # a bound that is NaN takes the place of any number
-            return x if max is None else choice.Where(~(x <= max) & (x == x), max, x)
+            return _between(self, min, max)
         if self.array.dtype.kind == "f":
             return arithmetic.Clamp(self, low=min, high=max)
         bounds = [bound for bound in (min, max) if bound is not None]
@@ -349,3 +346,25 @@ class Elementwise(Variable, result=False):
         fill: Any = functools.partial(choice.MaskedFill, value=value)
         fill.name = "masked_fill"
         return binary(fill, self, mask)
+
+
+def _between(x: Any, low: Any, high: Any) -> Any:
+    """`clamp` to bounds that are tensors. As in PyTorch a bound has a gradient only where it lies strictly on the other
+    side of x, and of two bounds only where they are in order; what is NaN, a bound too, passes it on without one."""
+    found = x
+    if low is not None:
+        found = binary(arithmetic.Maximum, found, low)
+    if high is not None:
+        found = binary(arithmetic.Minimum, found, high)
+    found = found.detach()
+    number = choice.Equal(found, found)
+    above = (x >= low) if low is not None else (x == x)
+    below = (x <= high) if high is not None else (x == x)
+    found = choice.Where(above & below, x, found)
+    if low is not None:
+        under = number & (x < low)
+        found = choice.Where(under & (low < high) if high is not None else under, low, found)
+    if high is not None:
+        over = (x > high) | (low > high) if low is not None else x > high
+        found = choice.Where(number & over, high, found)
+    return found

@@ -73,7 +73,7 @@ class Named(Curves, result=False):
         near = abs(weight) < 0.5
         if isinstance(near, bool):
             return self + weight * apart if near else end - apart * (1 - weight)
-        return choice.Where(near, self + weight * apart, end - apart * (1 - weight))
+        return choice.Where(near, self, end) + choice.Where(near, weight, weight - 1) * apart
 
     def addcmul(self, tensor1: Any, tensor2: Any, value: float = 1) -> Tensor:
         """x + value · tensor1 ⊙ tensor2."""

@@ -81,9 +81,9 @@ class Orders(Variable, result=False):
         axis = axis_of(x, dim, "median")
         some_elements(x, (axis,), "median")
         n, found = x.array.shape[axis], order.Sort(x, axis=axis)
-        middle, last = (_placed(found, axis, place, keepdim and self.array.ndim > 0) for place in ((n - 1) // 2, n - 1))
-        spoiled = last.values.isnan()
-        return ValuesIndices(*(choice.Where(spoiled, end, each) for end, each in zip(last, middle)))
+        keepdim = keepdim and self.array.ndim > 0
+        middle, last = _placed(found, axis, (n - 1) // 2, keepdim), order.Max(x, axis=axis, keepdim=keepdim)  # or a NaN
+        return ValuesIndices(*(choice.Where(last[0].isnan(), end, each) for end, each in zip(last, middle)))
 
     @numpy_names
     def quantile(

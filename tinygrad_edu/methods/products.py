@@ -161,6 +161,8 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: Any = None) -> Tensor:
     >>> tg.cdist(tg.tensor([[0.0, 0.0]]), tg.tensor([[3.0, 4.0]])).item()
     5.0
     """
+    if not p >= 0:
+        raise ValueError(f"cdist: p must be at least 0, got {p}")
     x, y = _tensors([x1, x2], "cdist")
     return (x.unsqueeze(-2) - y.unsqueeze(-3)).norm(p, -1)
 

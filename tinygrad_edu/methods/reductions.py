@@ -69,7 +69,7 @@ class Reductions(Variable, result=False):
     def std(
         self, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
     ) -> Tensor:
-        """The square root of `var`; unlike PyTorch's, its gradient at 0 is 0, not NaN."""
+        """The square root of `var`; its gradient at 0 is 0."""
         variance = self.var(dim, unbiased, keepdim, correction=correction)
         zero = variance == 0  # there the root has no slope, and the gradient counts as 0
         return choice.Where(zero, 0.0, arithmetic.Sqrt(choice.Where(zero, 1.0, variance)))

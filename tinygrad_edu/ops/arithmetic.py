@@ -103,10 +103,13 @@ class Pow(Op):
         """d{x} = d{out} ⊙ {y} ⊙ {x}^({y} − 1)"""
         by = (y < 0.5) & (x != 0)  # where y − 1 may be rounded, which a large ln x multiplies, and x^y/x is exact
         quotient = y / Where(by, x, 1.0)
-        return g * (quotient * Where(by, out, Pow(x, Where(by | (y == 0), 1.0, y - 1.0))))
+        slope = quotient * Where(by, out, Pow(x, Where(by, 1.0, y - 1.0)))
+        return g * Where(y == 0, 0.0, slope)  # also where x is 0 or NaN
 
     def dy(g, x, y, out):
         """d{y} = d{out} ⊙ {out} ⊙ ln {x}"""
+        if isinstance(x, int | float) and x:  # has no dtype of its own, and so all its digits
+            return g * (out * Log(float(x)))
         return g * (out * Log(Where((x == 0) & (y >= 0), 1.0, x)))
 
 
@@ -324,7 +327,7 @@ class Remainder(Op):
 
     def dy(g, x, y):
         """d{y} = −d{out} ⊙ ⌊{x} / {y}⌋"""
-        return -(g * Floor(x / y))
+        return -(g * FloorDivide(x, y))
 
 
 class Fmod(Op):

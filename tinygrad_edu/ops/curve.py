@@ -100,7 +100,7 @@ class Relu(Op):
 
     def dx(g, out):
         """d{x} = d{out} where {out} > 0, else 0"""
-        return Where(out > 0, g, 0.0)
+        return Where(out <= 0, 0.0, g)  # which passes at NaN
 
 
 class Silu(Op):

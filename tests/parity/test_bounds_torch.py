@@ -1,0 +1,252 @@
+"""Values and gradients at zeros, bounds, ties, infinities and NaN, of integers outside a dtype, and along axis 0 of a
+tensor that has none: what PyTorch's samples seldom hit."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import tinygrad_edu as tg
+
+INF, NAN = float("inf"), float("nan")
+PLACES = [-INF, -2.5, -2.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 2.0, 2.5, 3.0, INF, NAN]
+FINITE = [x for x in PLACES if np.isfinite(x)]
+ROWS = [[0, 0, 0], [1, 1, 0], [2, 2, 2], [-1, 1, -1], [0, 3, 0], [3, 1, 2], [5, 5, 1], [0, 0, 5, 7], [2, 1, NAN]]
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def same(function: Callable[..., Any], *arrays: Any, gradients: bool = True) -> None:
+    """One text in both libraries, `function(library, *tensors)`: values, dtypes and gradients."""
+    theirs = [torch.tensor(np.asarray(a, np.float64), requires_grad=True) for a in arrays]
+    ours = [tg.tensor(np.asarray(a, np.float64), requires_grad=True) for a in arrays]
+    expected, found = function(torch, *theirs), function(tg, *ours)
+    if not isinstance(expected, torch.Tensor):
+        expected, found = expected[0], found[0]
+    np.testing.assert_allclose(found.array, expected.detach().numpy(), rtol=1e-9, atol=1e-12)
+    if not gradients:
+        return
+    slopes = torch.autograd.grad(expected.sum(), theirs, allow_unused=True)
+    for e, f in zip(slopes, tg.grad(found.sum(), ours, allow_unused=True)):
+        if e is not None:  # of what counts PyTorch has none
+            np.testing.assert_allclose(f.array, e.numpy(force=True), rtol=1e-9, atol=1e-12)
+
+
+def pairs(values: list[float]) -> tuple[np.ndarray, np.ndarray]:
+    a, b = np.array(list(itertools.product(values, values))).T.copy()
+    return a, b
+
+
+def triples(values: list[float]) -> tuple[np.ndarray, ...]:
+    a, b, c = np.array(list(itertools.product(values, repeat=3))).T.copy()
+    return a, b, c
+
+
+@pytest.mark.parametrize(
+    "name", ["abs", "sign", "sgn", "relu", "sqrt", "square", "round", "trunc", "reciprocal", "exp"]
+)
+def test_curves(name: str) -> None:
+    same(lambda lib, x: getattr(lib, name)(x), PLACES)
+
+
+@pytest.mark.parametrize("name", ["maximum", "minimum", "fmax", "fmin", "xlogy", "mul", "div", "atan2"])
+def test_pairs(name: str) -> None:
+    same(lambda lib, x, y: getattr(lib, name)(x, y), *pairs(PLACES))
+
+
+@pytest.mark.parametrize("name", ["pow", "fmod", "remainder"])
+def test_pairs_of_finite_numbers(name: str) -> None:
+    same(lambda lib, x, y: getattr(lib, name)(x, y), *pairs(FINITE))
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 3, -1, 0.5, 2.5])
+def test_powers_of_and_to_numbers(number: float) -> None:
+    same(lambda lib, x: x**number, [x for x in FINITE if x > 0])
+    if number >= 0:
+        same(lambda lib, x: number**x, FINITE)
+
+
+def test_clamp_and_lerp() -> None:
+    same(lambda lib, x: x.clamp(-1, 2), PLACES)
+    same(lambda lib, x: x.clamp(2, -1), PLACES)
+    same(lambda lib, x, y: x.clamp(min=y), *pairs(PLACES))
+    same(lambda lib, x, y: x.clamp(max=y), *pairs(PLACES))
+    same(lambda lib, *xs: lib.clamp(*xs), *triples([-1, 0, 2, INF]))
+    same(lambda lib, *xs: lib.clamp(*xs), *triples([-1, 0, 2, NAN, INF]), gradients=False)
+    same(lambda lib, *xs: lib.lerp(*xs), *triples([-1, 0, 0.5, 1, 1e20]))
+    for weight in (0, 0.3, 0.5, 1, 2):
+        same(lambda lib, x, y, w=weight: lib.lerp(x, y, w), *pairs(FINITE))
+
+
+@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("name", ["amax", "amin", "max", "min", "median", "prod", "std", "nansum", "nanmean"])
+def test_reductions(name: str, row: list[float]) -> None:
+    if name in ("max", "min", "amax", "amin", "prod", "std") and NAN in row:
+        pytest.skip("a NaN spoils all")
+    same(lambda lib, x: getattr(x, name)(), row)
+    if name in ("amax", "amin", "max", "min", "median", "prod"):
+        same(lambda lib, x: getattr(x, name)(0), row)
+
+
+def test_the_median_of_several_nan_is_the_first() -> None:
+    x = [[NAN, NAN, 1.0], [1.0, NAN, NAN]]
+    assert tg.tensor(x).median(1).indices.tolist() == torch.tensor(x).median(1).indices.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("row", ROWS[:-1])
+@pytest.mark.parametrize("p", [0, 0.5, 1, 1.5, 2, 3, INF, -INF, -1, -0.5])
+def test_norms(p: float, row: list[float]) -> None:
+    same(lambda lib, x: lib.linalg.vector_norm(x, p), row)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "bool"])
+def test_dtypes_of_sums(dtype: str) -> None:
+    x = np.array([[1, 0], [1, 1]]).astype(dtype)
+    calls: list[Callable[[Any, Any], Any]] = [
+        lambda lib, x: x.sum(), lambda lib, x: x.sum(0), lambda lib, x: x.prod(), lambda lib, x: x.cumsum(0),
+        lambda lib, x: x.cumprod(1), lambda lib, x: x.nansum(), lambda lib, x: x.any(), lambda lib, x: x.all(1),
+        lambda lib, x: x.sum(dtype=lib.uint8), lambda lib, x: x.prod(dtype=lib.int32), lambda lib, x: x.square(),
+        lambda lib, x: x.cumsum(0, dtype=lib.int8), lambda lib, x: x.cumprod(0, dtype=lib.int16),
+        lambda lib, x: x.sum(dtype=lib.bool), lambda lib, x: x.sum(dtype=lib.float32), lambda lib, x: lib.diag(x),
+        lambda lib, x: lib.einsum("ij->", x), lambda lib, x: lib.einsum("ij->j", x), lambda lib, x: lib.einsum("ii", x),
+        lambda lib, x: lib.einsum("ij->ji", x), lambda lib, x: lib.einsum("ij,ij->ij", x, x), lambda lib, x: x.sign(),
+        lambda lib, x: x.logsumexp(0), lambda lib, x: x.count_nonzero(), lambda lib, x: x**2, lambda lib, x: 2**x,
+        lambda lib, x: lib.isclose(x, x), lambda lib, x: x.cosh(), lambda lib, x: x.sinh(), lambda lib, x: x.logit(),
+    ]  # fmt: skip
+    for number, call in enumerate(calls):
+        expected, found = call(torch, torch.tensor(x)), call(tg, tg.tensor(x))
+        np.testing.assert_allclose(found.array, expected.numpy(), rtol=1e-5, err_msg=f"{number}")
+        assert found.array.dtype == expected.numpy().dtype, number
+
+
+@pytest.mark.parametrize("number", [300, -1, -300, 2**40, 128, -129])
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32"])
+def test_a_number_outside_of_a_dtype_wraps_around(dtype: str, number: int) -> None:
+    x = np.array([1, 3, 100]).astype(dtype)
+    theirs, ours = torch.tensor(x), tg.tensor(x)
+    calls: list[Callable[[Any], Any]] = [
+        lambda x: x + number, lambda x: x - number, lambda x: number - x, lambda x: x * number, lambda x: x & number,
+        lambda x: x | number, lambda x: x ^ number, lambda x: x.add(number), lambda x: x.clone().add_(number),
+    ]  # fmt: skip
+    for call in calls:
+        assert call(ours).tolist() == call(theirs).tolist()
+        assert str(call(ours).dtype) == dtype
+    # Unlike PyTorch's, comparisons do not wrap: no uint8 is equal to 300 or above it.
+    assert (ours == number).tolist() == (x.astype(np.int64) == number).tolist()
+    assert (ours < number).tolist() == (x.astype(np.int64) < number).tolist()
+    assert (number <= ours).tolist() == (number <= x.astype(np.int64)).tolist()
+
+
+def test_a_tensor_of_no_axes_is_a_vector_of_one() -> None:
+    calls: list[Callable[[Any, Any], Any]] = [
+        lambda lib, x: x.gather(0, lib.tensor(0)), lambda lib, x: x.gather(-1, lib.tensor([0, 0])),
+        lambda lib, x: x.index_select(0, lib.tensor([0])), lambda lib, x: x.index_select(-1, lib.tensor(0)),
+        lambda lib, x: x.scatter(0, lib.tensor(0), lib.tensor(2.0)), lambda lib, x: x.scatter(0, lib.tensor(0), 7.0),
+        lambda lib, x: x.scatter_add(0, lib.tensor(0), lib.tensor(2.0)), lambda lib, x: x.transpose(0, -1),
+        lambda lib, x: x.index_add(0, lib.tensor(0), lib.tensor(2.0)), lambda lib, x: x.movedim(0, 0),
+        lambda lib, x: x.index_fill(0, lib.tensor(0), 2.0), lambda lib, x: x.unfold(0, 1, 1), lambda lib, x: x.flip(0),
+        lambda lib, x: x.index_copy(0, lib.tensor(0), lib.tensor(2.0)), lambda lib, x: x.squeeze((0,)),
+        lambda lib, x: x.scatter_reduce(0, lib.tensor(0), lib.tensor(2.0), "prod"), lambda lib, x: x.sum((0,)),
+        lambda lib, x: x.logsumexp((0,)), lambda lib, x: x.nonzero(), lambda lib, x: x.argwhere(),
+        lambda lib, x: x.clone().scatter_(0, lib.tensor(0), lib.tensor(2.0)), lambda lib, x: x.argmax(0),
+        lambda lib, x: x.clone().index_add_(0, lib.tensor(0), lib.tensor(2.0)), lambda lib, x: x.cumsum(0),
+        lambda lib, x: x.clone().index_fill_(0, lib.tensor(0), 2.0), lambda lib, x: x.sort(0)[0],
+    ]  # fmt: skip
+    for number, call in enumerate(calls):
+        expected, found = call(torch, torch.tensor(5.0)), call(tg, tg.tensor(5.0))
+        assert found.shape == tuple(expected.shape), number
+        assert found.tolist() == expected.tolist(), number
+    for name, *arguments in [("split", 1), ("unbind", 0), ("select", 0, 0), ("narrow", 0, 0, 1)]:
+        with pytest.raises((IndexError, ValueError)):
+            getattr(tg.tensor(5.0), str(name))(*arguments)
+
+
+@pytest.mark.parametrize(
+    "name", ["sum", "mean", "amax", "amin", "var", "std", "nansum", "nanmean", "norm", "count_nonzero"]
+)
+def test_no_dim_at_all_reduces_all(name: str) -> None:
+    x = np.arange(6.0).reshape(2, 3)
+    dims: list[Any] = [(), []]
+    for dim in dims:
+        expected = getattr(torch.tensor(x), name)(dim=dim)
+        found = getattr(tg.tensor(x), name)(dim=dim)
+        assert found.shape == tuple(expected.shape) == ()
+        np.testing.assert_allclose(found.item(), expected.item())
+    for name in ("any", "all"):
+        assert getattr(tg.tensor(x), name)(dim=()).tolist() == getattr(torch.tensor(x), name)(dim=()).tolist()
+
+
+@pytest.mark.parametrize("beta", [0, 0.0, 1, 2.5])
+@pytest.mark.parametrize("alpha", [0, 1, -2.0])
+def test_what_is_multiplied_with_zero_is_not_looked_at(beta: float, alpha: float) -> None:
+    bad, m, v = [[NAN, INF], [1.0, 2.0]], [[1.0, 2.0], [3.0, 4.0]], [1.0, 2.0]
+    calls: list[Callable[..., Any]] = [
+        lambda lib, x, a, b, c: lib.addmm(x, a, a, beta=beta, alpha=alpha),
+        lambda lib, x, a, b, c: lib.addmm(x[0], a, a, beta=beta, alpha=alpha),
+        lambda lib, x, a, b, c: lib.addmv(x[0], a, b, beta=beta, alpha=alpha),
+        lambda lib, x, a, b, c: lib.baddbmm(x[None], a[None], a[None], beta=beta, alpha=alpha),
+    ]
+    for call in calls:
+        same(call, bad, m, v, v, gradients=beta == 0)
+
+
+EQUATIONS = [
+    ("i,i", (2,), (1,)), ("ij,jk->ik", (2, 1), (3, 4)), ("ij,jk", (2, 3), (1, 4)), ("bij,bj->bi", (2, 3, 4), (2, 1)),
+    ("i,ij->j", (1,), (3, 2)), ("ij,ij->", (2, 3), (1, 3)), ("ij,ij->", (2, 3), (1, 1)), ("iii->i", (2, 2, 2)),
+    ("iii", (2, 2, 2)), ("iiij->ij", (2, 2, 2, 3)), ("iiii->i", (2, 2, 2, 2)), ("iji->j", (3, 2, 3)),
+    ("ij,kl->ik", (2, 3), (4, 2)), ("...i,...i->...", (2, 1, 3), (4, 3)), ("ii,i->i", (3, 3), (1,)),
+    ("ijk,k->ji", (2, 3, 4), (1,)), ("ab,bc,cd->ad", (2, 3), (3, 1), (4, 2)), ("ij->ji", (2, 3)), ("i,j", (1,), (3,)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", EQUATIONS, ids=lambda c: c[0])
+def test_letters_of_einsum(case: tuple[Any, ...]) -> None:
+    letters, *shapes = case
+    draws = np.random.default_rng(0)
+    same(lambda lib, *xs: lib.einsum(letters, *xs), *(draws.normal(size=shape) for shape in shapes))
+
+
+def test_cosines_of_what_broadcasts() -> None:
+    draws = np.random.default_rng(0)
+    for a, b, dim in (((1, 2), (2, 1), 0), ((1, 2, 3), (2, 1, 3), 1), ((2, 3), (1, 3), 0), ((4, 1), (1, 5), 1)):
+        same(
+            lambda lib, x, y, d=dim: lib.nn.functional.cosine_similarity(x, y, dim=d),
+            draws.normal(size=a),
+            draws.normal(size=b),
+        )
+
+
+def test_views_show_the_memory_and_copies_do_not() -> None:
+    def shows(result: Any, x: Any) -> bool:
+        return np.may_share_memory(result.array, x.array)
+
+    x = tg.tensor(np.arange(12.0).reshape(3, 4))
+    views = [x.diagonal(), x.unfold(1, 2, 2), x.expand(3, 4), x.T, x[1:], x.unfold(0, 2, 1)]
+    copies = [x.diag(), x.repeat(1, 1), x.tile((1,)), x.T.ravel(), x[:, :2].ravel(), x.diff(n=0), x.nan_to_num()]
+    assert all(shows(view, x) for view in views)
+    assert not any(shows(copy, x) for copy in copies)
+    for writable in (*views[:5], *copies):
+        writable.zero_()
+    with pytest.raises(RuntimeError, match="read-only"):
+        views[5].zero_()  # its windows overlap
+
+
+def test_draws_have_a_gradient_of_zero() -> None:
+    mean, std = tg.zeros(3, dtype=tg.float16, requires_grad=True), tg.ones(3, dtype=tg.float16, requires_grad=True)
+    drawn = tg.normal(mean, std)
+    assert drawn.dtype == tg.float16
+    drawn.sum().backward()
+    assert mean.grad is not None
+    assert std.grad is not None
+    assert mean.grad.tolist() == std.grad.tolist() == [0, 0, 0]
