@@ -70,7 +70,7 @@ L.meshgrid(a) | L.broadcast_tensors(x, x[:2]) | L.cartesian_prod(a, x) | L.block
 L.bincount(n, minlength=-1) | L.bincount(n, weights=x[:2]) | L.bincount(x) | L.bincount(n[None])
 L.searchsorted(x, x, side="x") | L.searchsorted(a, x) | L.bucketize(x, a) | L.einsum("i->j", x) | L.einsum("i,i->", x)
 L.einsum("ij->ii", a) | L.einsum("ii", x) | L.tensordot(a, a, dims=-1) | L.tensordot(a, a, dims=3)
-L.tensordot(a, a, dims=([0], [0, 1])) | L.cdist(x, x) | L.cdist(a, b[0]) | L.cross(x, L.ones(4))
+L.tensordot(a, a, dims=([0], [0, 1])) | L.cdist(x, x) | L.cdist(a, a, p=-1) | L.cdist(a, b[0]) | L.cross(x, L.ones(4))
 L.dot(x, x[:2]) | L.mm(x, x) | L.outer(a, x) | L.addmm(a, a, a) | L.clamp(x) | x.clamp_() | L.clip(x)
 L.div(x, x, rounding_mode="x") | L.round(x, decimals=1.5) | L.add(n, n, alpha=0.5) | L.sub(n, n, alpha=0.5)
 n.add_(n, alpha=0.5) | L.isclose(x, x, rtol=-1) | L.isclose(x, x, atol=-1) | L.allclose(x, x, rtol=-1)

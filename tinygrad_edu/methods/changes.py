@@ -335,6 +335,8 @@ class Changes(Variable, result=False):
         """x ← draws from the uniform distribution on [from_, to); x is floating, the bounds finite and in order."""
         check_draws(self, "uniform_")
         kind = self.array.dtype
+        if not from_ <= to:
+            raise ValueError(f"uniform_: from_ must not lie above to, got {from_} and {to}")
         backend.check_range(kind, from_, to, "uniform_: from_ to to")
         backend.check_range(kind, 0, to - from_, "uniform_: to - from_")
 
