@@ -50,7 +50,7 @@ def test_long_sentences_are_cut(folder: Path) -> None:
     embedder = embed.Embedder(folder)
     assert embedder.longest == 16
     whole = embedder(["cat " * 100, "cat " * 200])
-    assert np.array_equal(whole[0], whole[1])
+    assert np.allclose(whole[0], whole[1], atol=1e-6)  # two rows of one product may be rounded differently
     (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 4}))
     short = embed.Embedder(folder)
     assert np.allclose(short(["cat cat dog dog"]), short(["cat cat"]), atol=1e-6)

@@ -328,7 +328,7 @@ def normal(
     The gradient of both is 0, as in PyTorch; mean + std * randn(...) has one. Raises ValueError for a negative `std`.
     """
     spread = std.array if isinstance(std, Tensor) else np.asarray(std)
-    if not (spread >= 0).all():
+    if not (spread >= 0).all().item():
         raise ValueError("normal: every std must be at least 0")
     shape = tuple(size) if size is not None else np.broadcast_shapes(np.shape(mean), np.shape(std))
     like = next((x for x in (mean, std) if isinstance(x, Tensor)), None)

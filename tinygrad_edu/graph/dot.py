@@ -157,10 +157,9 @@ def _card(card: Card) -> str:
 def _thin(card: Card) -> str:
     """A card for what only arranges elements: one line, since the wires say both shapes, and sums that meet there."""
     rows = [cell(shorten(card.header, 60), 9, style.GREY, mono=True)]
-    for row in card.rows:
-        if row.kind == "sum":
-            ink, ground = style.gradient(row.order)
-            rows.append(cell(f"▲ {row.formula}", 9, ink, ground, mono=True))
+    for row in map(card.rows.__getitem__, card.drawn):
+        ink, ground = style.gradient(row.order)
+        rows.append(cell(f"▲ {row.formula}", 9, ink, ground, mono=True))
     return f"<{table(barred(card, rows), 1, style.LOOKS['arranges'].border, style.PAPER, pad=2)}>"
 
 

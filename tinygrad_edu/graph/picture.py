@@ -76,6 +76,11 @@ class Card:
     thin: bool = False
     streams: tuple[int, ...] = ()
 
+    @property
+    def drawn(self) -> list[int]:
+        """Which rows the card shows: all, or of a thin one the sums."""
+        return [i for i, row in enumerate(self.rows) if row.kind == "sum" or not self.thin]
+
 
 @dataclass(slots=True)
 class Wire:

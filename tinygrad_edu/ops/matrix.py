@@ -3,7 +3,7 @@
 import math
 
 from tinygrad_edu.contraction import contracted
-from tinygrad_edu.ops.shape import Reshape, Transpose
+from tinygrad_edu.ops.shape import Expand, Reshape, Transpose
 from tinygrad_edu.sums import product
 from tinygrad_edu.tape import Op
 
@@ -29,8 +29,7 @@ class Matmul(Op):
 
 
 class Einsum(Op):
-    """{out} = Σ over the letters that {equation} has left of its arrow only; an input has each of its letters once, and
-    shares it with another input or the result"""
+    """{out} = Σ over the letters that {equation} has left of its arrow only; an input has each of its letters once"""
 
     promotes = True
 
@@ -41,8 +40,12 @@ class Einsum(Op):
         """d of an input = d{out} with the other inputs, by the same letters"""
         terms, result = equation.split("->")
         letters = terms.split(",")
-        own = letters[position]
+        own, shape = letters[position], xs[position].shape
         others = [i for i in range(len(letters)) if i != position]
-        return Einsum(
-            g, *(xs[i] for i in others), equation=",".join([result, *(letters[i] for i in others)]) + "->" + own
-        )
+        left = ",".join([result, *(letters[i] for i in others)])
+        shared = "".join(c for c in own if c in left)
+        d = Einsum(g, *(xs[i] for i in others), equation=left + "->" + shared)
+        if shared == own:
+            return d
+        d = Reshape(d, shape=tuple(n if c in shared else 1 for c, n in zip(own, shape, strict=True)))
+        return Expand(d, shape=shape)  # a letter that this input alone has was summed: the same all along it

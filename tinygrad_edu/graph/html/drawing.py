@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tinygrad_edu.graph import style
@@ -90,12 +90,12 @@ def marked(svg: str, picture: Picture, axes: Collection[str], looks: Looks) -> s
         back = cards.get(group.get("id", "").removeprefix(BACK)) if card is None else None
         if card is not None:
             group.attrib |= {"role": "group", "tabindex": "-1", "aria-label": clean(f"{card.header}, {card.words}")}
-            group[:] = _with_rows(group, style.GRADIENT_GROUND)
+            group[:] = _with_rows(group, style.GRADIENT_GROUND, card.drawn)
         elif back is not None:
             title = next(text.text for text in group.iter(f"{_SVG}text"))
             group.attrib |= {"role": "group", "tabindex": "-1", "aria-label": title or ""}
             head = next(i for i, item in enumerate(group) if item.get("fill") == style.GRADIENT_HEADER)
-            group[:] = [*group[: head + 1], *_with_rows(group[head + 1 :], style.PAPER)]
+            group[:] = [*group[: head + 1], *_with_rows(group[head + 1 :], style.PAPER, range(len(back.rows)))]
             for row in group.findall(f"{_SVG}g[@data-row]"):
                 _widen(row[0], group[head])
         if "node" in classes:
@@ -113,8 +113,9 @@ def marked(svg: str, picture: Picture, axes: Collection[str], looks: Looks) -> s
     return ET.tostring(root, encoding="unicode").replace(f' xmlns="{_SVG[1:-1]}"', "", 1)
 
 
-def _with_rows(items: Iterable[ET.Element], ground: str) -> list[ET.Element]:
-    """The parts of a card, the cells of each gradient, which have this ground, together in a group."""
+def _with_rows(items: Iterable[ET.Element], ground: str, numbers: Sequence[int]) -> list[ET.Element]:
+    """The parts of a card, the cells of each gradient, which have this ground, together in a group. numbers: of the
+    rows that are drawn, from the top."""
     parts: list[ET.Element] = []
     row: ET.Element | None = None
     heights: list[float] = []
@@ -123,7 +124,7 @@ def _with_rows(items: Iterable[ET.Element], ground: str) -> list[ET.Element]:
         if part.get("fill") == ground:
             ys = [float(corner.partition(",")[2]) for corner in part.get("points", "").split()]
             if row is None or heights != [min(ys), max(ys)]:
-                row = ET.Element(f"{_SVG}g", {"class": "row", "data-row": str(count)})
+                row = ET.Element(f"{_SVG}g", {"class": "row", "data-row": str(numbers[count])})
                 parts.append(row)
                 heights, count = [min(ys), max(ys)], count + 1
             row.append(part)
