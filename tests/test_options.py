@@ -219,3 +219,12 @@ def test_dropout_in_place_and_the_first_of_equal_ones() -> None:
     F.max_pool1d(ties, 2).sum().backward()
     assert ties.grad.tolist() == [[[1, 0, 1, 0]]]  # type: ignore[union-attr]
     assert np.isnan(F.kl_div(X, -X).array).all()
+
+
+def test_no_row_is_shortened_where_none_is_asked_for() -> None:
+    table = tg.ones(3, 4) * 9
+    assert F.embedding(tg.zeros(0).long(), table, max_norm=1.0).shape == (0, 4)
+    assert table.tolist() == [[9.0] * 4] * 3
+    y = tg.tensor([1.0, 0.0], requires_grad=True)
+    F.binary_cross_entropy(tg.tensor([1e-30, 1 - 2**-20]), y, reduction="sum").backward()
+    assert y.grad.tolist() == pytest.approx([30 * np.log(10), -20 * np.log(2)], rel=1e-6)  # type: ignore[union-attr]

@@ -94,6 +94,7 @@ def embedding(
     if max_norm is not None:
         max_norm = number(max_norm, "embedding: max_norm", nan=True)
         norm_type = number(norm_type, "embedding: norm_type")
+    if max_norm is not None and ids.array.size and w.array.size:
         with no_grad():
             asked = ids.unique()
             picked = w[asked]
