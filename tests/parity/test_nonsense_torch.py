@@ -124,6 +124,7 @@ ARRAYS += [f(2, 4), f(4, 4), f(1, 1, 9), f(2, 3, 6, 6), f(2, 3, 4, 5, 6), None, 
 MEANT = {
     ("layer_norm", "normalized_shape", "7"): "an int is a length, as in the class of that name",
     ("binary_cross_entropy_with_logits", "pos_weight", "bool"): "booleans count as 0 and 1, as in `weight`",
+    ("binary_cross_entropy", "input", "float16"): "it is computed in float32, in which the target may be",
     ("mse_loss", "target", "bool"): "with a weight as without",
     ("unfold", "", "(1,)"): "one number in a tuple counts for all axes, as in conv2d",
     ("unfold", "", "(0,)"): "the same",
