@@ -151,8 +151,9 @@ class Mode:
         return m
 
     def suspended(self) -> bool:
-        """Whether the block is written in a generator that is not running."""
-        return self._running is not None and self._running.f_back is None
+        """Whether the block is written in a generator that is not running, or was left in another thread or task."""
+        frame = self._running
+        return frame is not None and (frame.f_back is None or frame in self._owner.left)  # type: ignore[union-attr]
 
     def awake(self) -> Mode:
         """The mode without the blocks whose generators are suspended: those count for the code inside them alone."""
@@ -188,7 +189,7 @@ class Mode:
 _mode = ContextVar("mode", default=Mode())  # noqa: B039 - a Mode is never changed
 entered = _mode.get  # for the tape: this is `active` where `guarded` is False
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
-_ENTERING = {"__enter__", "__aenter__"}
+_CONTEXT = {"__enter__", "__aenter__", "__exit__", "__aexit__"}
 
 
 def active() -> Mode:
@@ -222,7 +223,7 @@ def _generator(frame: FrameType | None) -> FrameType | None:
         if code.co_flags & _SUSPENDS:
             if before is None or before.f_code.co_filename != contextlib.__file__:
                 return frame
-        elif code.co_name not in _ENTERING and code.co_filename != contextlib.__file__:
+        elif code.co_name not in _CONTEXT and code.co_filename != contextlib.__file__:
             return None
         frame = before
     return None
@@ -245,10 +246,11 @@ class setting:
     True
     """
 
-    __slots__ = ("changes",)
+    __slots__ = ("changes", "left")
 
     def __init__(self, **changes: Any) -> None:
         self.changes = changes
+        self.left: tuple[FrameType, ...] = ()  # generators that ended in another context than they were entered in
 
     def begin(self) -> dict[str, Any]:
         """The changes, where a block is entered or a decorated function called."""
@@ -286,6 +288,9 @@ class setting:
                 return block
         if blocks:
             return blocks[0]
+        frame = _generator(sys._getframe(2))
+        if frame is not None:
+            self.left = (*self.left, frame)
         if kind is GeneratorExit:  # thrown away elsewhere, as a task is at the end: the block counts for nobody now
             return None
         raise RuntimeError(
