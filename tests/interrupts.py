@@ -379,20 +379,22 @@ def leaving_while_a_thread_waits() -> None:
     """The main thread ends while an ordinary one is in a step; the interpreter waits for that, then ends."""
     import atexit
 
-    done = []
+    done, began = [], threading.Event()
 
     def work() -> None:
         with Shards(2) as shards:
+            began.set()  # newer Pythons start no more threads once the main one has ended
             for _ in range(30):
                 shards.backward(Model(), BATCH)
         done.append(True)
 
     threading.Thread(target=work).start()
+    began.wait()
 
     @atexit.register
     def at_end() -> None:
         model = Model()
-        with contextlib.suppress(RuntimeError), Shards(2) as shards:  # newer Pythons start no more threads here
+        with contextlib.suppress(RuntimeError), Shards(2) as shards:
             shards.backward(model, BATCH)
         print(done)
 

@@ -39,7 +39,7 @@ def ran(name: str) -> tuple[int, str, str]:
     return found.returncode, found.stdout.strip(), found.stderr
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 13), reason="the instructions at which signals are looked for are others")
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="newer Pythons trace instructions in another way")
 @pytest.mark.parametrize("name", ["every_instruction_of_a_step", "every_instruction_of_a_block"])
 def test_an_exception_at_any_instruction(name: str) -> None:
     code, out, err = ran(name)
@@ -100,7 +100,7 @@ def test_exceptions_of_all_kinds(kind: type[BaseException], where: int) -> None:
     class Failing(Model):
         def loss(self, batch: Any) -> tuple[Any, int]:
             if (threading.current_thread() is not threading.main_thread()) == bool(where):
-                if kind is RecursionError:
+                if kind is RecursionError and sys.version_info < (3, 13):  # 3.13.0 never ends it in a thread
                     endless()
                 raise kind
             return super().loss(batch)
