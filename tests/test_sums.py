@@ -270,3 +270,16 @@ def test_a_layer_norm_of_many_rows_and_its_definition_agree() -> None:
             (layer(x) * g).sum().backward()
         grads.append([slope(p) for p in layer.parameters()])
     assert all(np.allclose(a, b, 1e-4, 1e-3) for a, b in zip(*grads))
+
+
+@pytest.mark.parametrize("often", [31, 33, 64, 3000])
+@pytest.mark.parametrize("shape", [(2,), ()])
+def test_a_value_that_many_ops_used(often: int, shape: tuple[int, ...]) -> None:
+    w = tg.zeros(*shape, requires_grad=True) if shape else tg.tensor(0.0, requires_grad=True)
+    total = tg.zeros(*shape)
+    for _ in range(often):
+        total = total + w * 0.1
+    total.sum().backward()
+    assert np.allclose(slope(w), TENTH * often, EXACT, 0)
+    assert w.grad is not None
+    assert tg.grad((w * 2 + w * 3).sum(), w)[0].tolist() == (w.grad * 0 + 5).tolist()

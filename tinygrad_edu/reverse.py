@@ -11,6 +11,7 @@ from tinygrad_edu.branches import branches, recorded_branches
 from tinygrad_edu.hooks import Key, hooked, hooks, key_of, retained
 from tinygrad_edu.modes import active, setting
 from tinygrad_edu.reach import leads, reachable, uses
+from tinygrad_edu.sums import BLOCK
 from tinygrad_edu.tape import Record, Variable, registry, wrap
 
 
@@ -30,6 +31,8 @@ class Table:
         self.gradients: dict[Key, Any] = {}
         self.owned: set[Key] = set()
         self.leaves: dict[Key, Variable] = {}
+        self.counts: dict[Key, int] = {}  # contributions in a gradient, where more than one
+        self.blocks: dict[Key, list[tuple[Any, int]]] = {}  # of a value used often, see `_set_aside`
 
     def add(self, source: Record | Variable, index: int, g: Any, op: str = "") -> None:
         """Add a contribution, first brought to its input's shape and dtype: summed over what was broadcast."""
@@ -55,12 +58,37 @@ class Table:
         elif self.lifted:
             with nullcontext() if self.trace is None else self.trace.summing(source, index):
                 self.gradients[key] = old + g
-        else:
+        elif (count := self.counts.get(key, 1)) < BLOCK:
             self.gradients[key] = backend.accumulate(old, g, key in self.owned)
             self.owned.add(key)
+            self.counts[key] = count + 1
+        else:
+            self._set_aside(key, old)
+            self.gradients[key], self.counts[key] = g, 1
+            self.owned.discard(key)
+
+    def _set_aside(self, key: Key, g: Any) -> None:
+        """Keep the sum of a block of contributions apart: many added one by one would lose digits. Full blocks of those
+        move on to the next level."""
+        levels = self.blocks.setdefault(key, [])
+        for i, (total, count) in enumerate(levels):
+            if count < BLOCK:
+                levels[i] = backend.accumulate(total, g, True), count + 1
+                return
+            levels[i], g = (g, 1), total
+        levels.append((g, 1))
+
+    def gathered(self, key: Key) -> Any:
+        """The gradient that has arrived so far, None where none has."""
+        for total, _ in self.blocks.pop(key, ()):
+            self.gradients[key] = backend.accumulate(total, self.gradients[key], True)
+            self.owned.add(key)
+        return self.gradients.get(key)
 
     def take(self, key: Key, kind: type[Variable]) -> Any:
         """The whole gradient of a value, None where nothing arrived, after the user's hooks."""
+        if self.blocks:
+            self.gathered(key)
         g = self.gradients.pop(key, None)
         if gpu.in_use and g is not None:  # the rules that follow compute where it lies
             backend.settle(getattr(g, "array", g))
@@ -121,7 +149,7 @@ def differentiate(
                 if waiting and isinstance(source, Variable):
                     waiting[id(source)] -= 1
                     if not waiting[id(source)] and leaf_ready:
-                        leaf_ready(source, table.gradients.get(id(source)))
+                        leaf_ready(source, table.gathered(id(source)))
             if not retain:
                 r.kept = None
     for key in list(table.gradients):
