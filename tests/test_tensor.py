@@ -417,3 +417,52 @@ class TestCreation:
 def test_lengths_are_integers(make: Any) -> None:
     with pytest.raises(TypeError, match="lengths, axes and shifts are integers"):
         make(6.0)
+
+
+def test_sums_of_small_integers_are_int64_unless_a_dtype_is_asked_for() -> None:
+    x = tg.tensor([200, 100], dtype=tg.uint8)
+    for found in (x.sum(), x.prod(), x.cumsum(0), x.cumprod(0), tg.nansum(x), tg.einsum("i->", x)):
+        assert found.dtype == tg.int64
+    assert (x.sum() - 400).item() == -100
+    for found in (x.sum(dtype=tg.int32), x.prod(dtype=tg.int32), x.cumsum(0, dtype=tg.int32)):
+        assert found.dtype == tg.int32
+
+
+def test_integers_outside_of_a_dtype_wrap_in_arithmetic_and_not_in_comparisons() -> None:
+    x = tg.tensor([1, 200], dtype=tg.uint8)
+    assert (x + 300).tolist() == [45, 244]
+    assert (x - -1).tolist() == [2, 201]
+    assert (x < 300).tolist() == [True, True]
+    assert (x == -56).tolist() == [False, False]
+    with pytest.raises(ValueError, match="does not fit"):
+        tg.where(x > 1, x, 300)
+    with pytest.raises(ValueError, match="63 bits"):
+        x.add(2**70)
+
+
+def test_zero_times_what_is_ignored_is_zero() -> None:
+    nan, one, two = float("nan"), tg.tensor([[1.0]]), tg.tensor([[2.0]])
+    x = tg.tensor([[nan]], requires_grad=True)
+    y = tg.addmm(x, one, two, beta=0)
+    y.sum().backward()
+    assert y.item() == 2.0
+    assert x.grad is not None
+    assert x.grad.tolist() == [[0.0]]
+    assert tg.addmm(two, one * nan, one, alpha=0).item() == 2.0
+    with pytest.raises(TypeError, match="must be integers"):
+        tg.addmm(two.long(), one.long(), one.long(), beta=0.5)
+
+
+def test_gradients_at_zeros_and_ties() -> None:
+    def slope(function: Any, *values: float) -> list[float]:
+        x = tg.tensor(values, dtype=tg.float64, requires_grad=True)
+        return tg.grad(function(x), x)[0].tolist()
+
+    assert slope(lambda x: x.norm(0.5), 0.0, 4.0) == [0.0, 1.0]
+    assert slope(lambda x: x.norm(-1), 0.0, 4.0) == [0.0, 0.0]
+    assert slope(lambda x: x.norm(0), 0.0, 4.0) == [0.0, 0.0]
+    assert slope(lambda x: x.median(), 0.0, 0.0, 5.0) == [0.5, 0.5, 0.0]
+    assert slope(lambda x: x.xlogy(tg.tensor([1.0, 1.0])).sum(), 0.0, 2.0) == [0.0, 0.0]
+    assert slope(lambda x: x.fmax(tg.tensor([1.0, float("nan")])).sum(), 1.0, 2.0) == [1.0, 1.0]
+    assert slope(lambda x: (2**x).sum(), 0.0, 1.0) == [math.log(2), 2 * math.log(2)]
+    assert tg.tensor(1e16, dtype=tg.float64).lerp(tg.tensor(1.0, dtype=tg.float64), 1).item() == 1.0
