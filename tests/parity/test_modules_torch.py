@@ -12,6 +12,9 @@ import pytest
 import torch
 
 import tinygrad_edu as tg
+
+pytest.importorskip("expecttest", reason="PyTorch's table of modules needs it: make parity installs it")
+
 from tests.parity import module_samples as table
 
 # What is not here, and what the error says of it; the samples that ask for it are left out.
@@ -55,9 +58,9 @@ def wrong(info: Any, dtype: Any, training: bool, every: int) -> list[str]:
 
 @pytest.mark.parametrize("info", TABLE)
 def test_no_sample_of_a_module_differs(info: Any, whole: bool) -> None:
-    """All samples in float64, in training; of the other dtypes and in evaluation all, or, in short form, some."""
+    """All samples; of the layers with many, in short form, some: a third in float64 in training, else a seventh."""
     heavy = "Transformer" in info.module_cls.__name__ or info.module_cls.__name__ in ("MultiheadAttention", "RNN")
-    found = wrong(info, torch.float64, True, 1)
+    found = wrong(info, torch.float64, True, 3 if heavy and not whole else 1)
     for dtype, training in [
         (torch.float64, False),
         (torch.float32, True),
