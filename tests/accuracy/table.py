@@ -366,7 +366,7 @@ LOSSES = [
         lambda z, y: 3 * y * softplus(-z) + (1 - y) * softplus(z),
         LOGITS,
         linear=(1,),
-        bounds={"first": 16},  # by y it is a difference: (p − 1) softplus z − p z
+        bounds={"first": 16, "recorded": 16},  # by y it is a difference: (p − 1) softplus z − p z
     ),
     L("mse_loss", loss("mse_loss"), lambda x, y: (x - y) ** 2, BOTH),
     L("l1_loss", loss("l1_loss"), lambda x, y: abs(x - y), BOTH, equal, linear=(0, 1)),
