@@ -50,12 +50,14 @@ def apart(rows: Sequence[Point]) -> list[Point]:
     def clear(row: Point) -> bool:
         p = np.exp(np.array(row) - max(row))
         p /= p.sum()
-        return all(abs(v - near) > near / 6 for v in p for near in (0.5, 0.1 / 3, 0.9 + 0.1 / 3, 1 / 3))
+        return all(abs(v - near) > far for v in p for near, far in ((0.5, 0.08), (1 / 30, 0.006), (28 / 30, 0.012)))
 
     return [row for row in rows if clear(row)]
 
 
-ROWS3 = apart([(g, 0.0, 1.75) for g in GAPS] + [(0.0, g, 1.75) for g in GAPS] + [(-40.0, g, 0.0) for g in GAPS])
+ROWS3 = apart(
+    [(g, 0.0, 1.75) for g in GAPS] + [(0.0, g, 1.75) for g in GAPS] + [(-40.0, g, 0.0) for g in GAPS if abs(g) >= 1]
+)
 
 
 # mpmath's formulas

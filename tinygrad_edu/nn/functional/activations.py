@@ -22,8 +22,8 @@ def gelu(input: Any, approximate: str = "none") -> Tensor:
     Returns:
         The shape of the input.
 
-    Value and slope keep their digits far to the left. In float32 they are within 64 units in the last place ("tanh": 128)
-    where they are as small as 10⁻³⁸, and with "tanh" what a recorded pass finds is within 4 |ln y| units.
+    Value and slope keep their digits far to the left. In float32 they are within 64 units in the last place ("tanh":
+    128) where they are as small as 10⁻³⁸, and with "tanh" what a recorded pass finds is within 4 |ln y| units.
 
     Source: Hendrycks and Gimpel, "Gaussian error linear units", 2016.
 
