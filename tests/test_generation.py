@@ -332,6 +332,9 @@ def test_a_token_in_the_text_becomes_less_likely() -> None:
     model = Toy(lambda ids, _: 3)
     assert generate(model, [1], 3, temperature=0).tolist() == [1, 3, 3, 3]
     assert generate(model, [1], 3, temperature=0, repetition_penalty=1e9).tolist() == [1, 3, 3, 3]  # 50 / 1e9 is most
+    for penalty in (5e-324, 1e-320, 1e308):  # the quotient or the product would be infinite
+        assert generate(model, [1], 3, repetition_penalty=penalty).shape == (4,)
+    assert penalised([2.0, -np.inf, -3.0], [0, 1, 2], 1e308)[1] == -np.inf
     with pytest.raises(ValueError, match="repetition_penalty is 0"):
         generate(model, [1], 3, repetition_penalty=0)
     with pytest.raises(ValueError, match=r"min_p is 1\.5"):

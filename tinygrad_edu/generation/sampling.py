@@ -86,7 +86,10 @@ def penalised(logits: Any, ids: Any, penalty: float, counted: Any = None) -> np.
     """
     check_sampling(1.0, None, None, repetition_penalty=penalty)
     z, ids = np.array(logits, dtype=np.float64), np.asarray(ids)
-    weaker = np.where(z > 0, z / penalty, z * penalty)
+    largest = np.finfo(np.float64).max
+    with np.errstate(over="ignore"):
+        weaker = np.where(z > 0, z / penalty, z * penalty)
+    weaker = np.where(np.isfinite(z), weaker.clip(-largest, largest), z)  # what overflows rules nothing in or out
     seen = np.zeros(z.shape, dtype=bool)
     at = np.nonzero(np.ones(ids.shape, bool) if counted is None else counted)
     seen[(*at[:-1], ids[at])] = True
