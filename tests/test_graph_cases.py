@@ -206,6 +206,11 @@ class TestResults:
         assert w.grad is not None
         assert w.grad.tolist() == [8.0, 8.0, 8.0]
 
+    def test_products_of_what_was_made_before(self) -> None:
+        before = tg.ones(3, 3, requires_grad=True) * 2
+        for f in (lambda x: x @ x, lambda x: x.softmax(-1) @ x, lambda x: (x * x).sum()):
+            assert trace(f, before).picture().cards()
+
 
 class TestNamesWithoutAnnotation:
     def test_modules_are_called_by_their_variables(self) -> None:

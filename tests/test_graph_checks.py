@@ -291,7 +291,14 @@ FINITE = {
 }
 
 
-def attended(mask: Any, low: float, shape: tuple[int, ...] = (5, 4), by_hand: bool = False, **said: Any) -> Graph:
+def attended(
+    mask: Any,
+    low: float,
+    shape: tuple[int, ...] = (5, 4),
+    by_hand: bool = False,
+    dtype: Any = None,
+    **said: Any,
+) -> Graph:
     def attention(q: Any, k: Any, v: Any) -> Any:
         scores = mask(q @ k.mT / 2, low)
         if not by_hand:
@@ -300,7 +307,7 @@ def attended(mask: Any, low: float, shape: tuple[int, ...] = (5, 4), by_hand: bo
         return (e / e.sum(-1, keepdim=True)) @ v
 
     tg.manual_seed(0)
-    return trace(attention, *(tg.randn(*shape, requires_grad=True) for _ in range(3)), **said)
+    return trace(attention, *(tg.randn(*shape, dtype=dtype, requires_grad=True) for _ in range(3)), **said)
 
 
 @pytest.mark.parametrize("shape", [(5, 4), (2, 3, 5, 4)], ids=str)
@@ -331,6 +338,14 @@ class TestFiniteMasks:
         assert (card.grid.marked, card.grid.almost) == (10, 10)
         assert "10 almost hidden" in graph.dot()
         assert "FAIL" in check(attended(mask, low, shape, visibility="causal"))
+
+    @pytest.mark.filterwarnings("error")
+    def test_float16(self, mask: Any, shape: tuple[int, ...]) -> None:
+        for low in (-8000.0, -20.0):
+            graph = attended(lambda s, low: mask(s.float(), low).half(), low, shape, dtype=tg.float16)
+            (line,) = [line for line in check(graph).splitlines() if "visible" in line]
+            assert "causal: k ≤ q, 15 of 25 visible" in line
+            assert ("almost hidden" in line) == (low == -20.0)
 
 
 class TestHiddenByWeight:

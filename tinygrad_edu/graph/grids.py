@@ -102,15 +102,16 @@ def look(array: Any) -> Look | None:
     if array.dtype.kind != "f" or array.ndim < 2 or not 0 < array.size <= LARGEST:
         return None
     values = to_device(array, "cpu")
-    low = values <= _WRITTEN
+    low = values <= np.float64(_WRITTEN)  # beyond the range of float16
     if low.any():
         return Look("hidden", low, array.ndim - 1)
     if not (values.min() >= 0 and values.max() <= 1 + 1e-6):
         return None
+    rounding = max(1e-4, float(np.finfo(values.dtype).eps))  # float16 rounds each weight by up to half of it
     for axis in reversed(range(array.ndim)):
         if array.shape[axis] > 1:
             sums = values.sum(axis=axis, dtype=np.float64)
-            if (np.minimum(np.abs(sums - 1), np.abs(sums)) < 1e-4).all() and sums.any():
+            if (np.minimum(np.abs(sums - 1), np.abs(sums)) < rounding).all() and sums.any():
                 return Look("weights", values.copy(), axis)
     return None
 

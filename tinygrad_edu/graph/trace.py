@@ -139,7 +139,7 @@ def _backward(recorder: Recorder, roots: list[Variable]) -> list[Arrived]:
         for i, entry in enumerate(traced.inputs):
             if entry and not isinstance(entry[0], Variable) and entry[0].number not in recorder.applications:
                 replaced.append((traced, i, entry))
-                traced.inputs[i] = _twin(recorder, traced, i), 0
+                traced.inputs[i] = _twin(recorder, traced, i, roots[0].result), 0
     recorder.backward = True
     seeds = [backend.module_of(x.array).ones_like(x.array) for x in roots]
     try:
@@ -150,10 +150,10 @@ def _backward(recorder: Recorder, roots: list[Variable]) -> list[Arrived]:
             traced.inputs[i] = entry
 
 
-def _twin(recorder: Recorder, traced: Any, i: int) -> Variable:
+def _twin(recorder: Recorder, traced: Any, i: int, kind: type[Variable]) -> Variable:
     """A leaf in place of an input that was made before the trace began."""
     number = recorder.record.forward[recorder.applications[traced.number]].inputs[i]
-    twin: Variable = wrap(Variable, recorder.arrays[number])  # type: ignore[index]
+    twin: Variable = wrap(kind, recorder.arrays[number])  # type: ignore[index]
     twin.requires_grad = True
     return twin
 
