@@ -21,7 +21,7 @@ from tinygrad_edu.data.checked import (
     size_beyond,
     unusable,
 )
-from tinygrad_edu.files import flush_folder, make_folder, write_together
+from tinygrad_edu.files import flush_folder, make_folder, remove, write_together
 from tinygrad_edu.modes import setting
 from tinygrad_edu.random import Generator
 
@@ -177,9 +177,8 @@ def _in_shards(tensors: Arrays, largest: int) -> dict[str, bytes]:
 
 def _remove_others(folder: Path, contents: Collection[str]) -> None:
     """Remove the files of an older model that the new one does not have."""
-    for old in (folder / INDEX, folder / WEIGHTS, *folder.glob("model-?????-of-?????.safetensors")):
-        if old.name not in contents:
-            old.unlink(missing_ok=True)
+    known = (folder / INDEX, folder / WEIGHTS, *folder.glob("model-?????-of-?????.safetensors"))
+    remove(old for old in known if old.name not in contents)
     flush_folder(folder)
 
 

@@ -14,7 +14,16 @@ import pytest
 
 from tinygrad_edu import files
 from tinygrad_edu.data import ByteTokenizer, write_tokens
-from tinygrad_edu.files import append, make_folder, rename, replacing, write_atomically, write_beside, write_together
+from tinygrad_edu.files import (
+    append,
+    make_folder,
+    remove,
+    rename,
+    replacing,
+    write_atomically,
+    write_beside,
+    write_together,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links, pipes and permissions of POSIX")
 
@@ -274,6 +283,19 @@ def test_a_planted_pipe_is_refused(way: str, folder: Path) -> None:
         ways[way](folder / "file", b"text")
     assert caught.value.filename == str(folder / "file")
     assert (folder / "file").is_fifo()
+
+
+def test_files_are_removed_together_or_not_at_all(folder: Path) -> None:
+    (folder / "first").touch()
+    (folder / "last").symlink_to("nowhere")
+    for plant in (os.mkfifo, os.mkdir):
+        plant(folder / "odd")
+        with pytest.raises(OSError, match="odd"):
+            remove(folder / name for name in ("first", "odd", "last", "missing"))
+        assert names(folder) == ["first", "last", "odd"]
+        (folder / "odd").rmdir() if plant is os.mkdir else (folder / "odd").unlink()
+    remove(folder / name for name in ("first", "odd", "last", "missing"))
+    assert names(folder) == []
 
 
 def test_devices_remain(folder: Path) -> None:

@@ -104,6 +104,9 @@ class TestLock:
             assert "in use" in refused(folder)
         assert outside.read_text() == "kept"
         assert not (tmp_path / "nowhere").exists()
+        if what in ("pipe", "folder"):
+            assert not (folder / ".lock").is_file()
+            assert (folder / ".lock").exists()
 
     def test_what_a_killed_run_left_blocks_nobody(self, tmp_path: Path) -> None:
         program = (

@@ -543,14 +543,23 @@ def test_a_folder_of_a_run_that_is_a_link_is_refused(
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
 @pytest.mark.parametrize("name", ["metrics.jsonl", "state.json", "state.json.next", "loss.svg"])
-def test_a_pipe_in_a_run_s_folder_is_refused(name: str, copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("way", ["--resume", "--overwrite"])
+def test_a_pipe_in_a_run_s_folder_is_refused(
+    way: str, name: str, text: Path, copied: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (copied / name).unlink(missing_ok=True)
     os.mkfifo(copied / name)
-    assert here(train, "gpt", "--resume", copied, "--steps", 8) == 2
+    before = sorted(os.listdir(copied))
+    options = ["--resume", copied, "--steps", 8]
+    if way == "--overwrite":
+        options = ["--data", text, "--out", copied, "--overwrite", "--preset", "tiny", "--steps", 1]
+    assert here(train, "gpt", *options) == 2
     told = capsys.readouterr().err
     assert name in told
     assert told.count("\n") == 1
     assert (copied / name).is_fifo()
+    if way == "--overwrite":  # and the old run is whole
+        assert sorted(os.listdir(copied)) == before
 
 
 def test_a_link_to_a_folder_that_the_user_names_is_followed(text: Path, tmp_path: Path) -> None:

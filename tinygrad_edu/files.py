@@ -19,7 +19,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, NoReturn
 
@@ -125,6 +125,19 @@ def rename(old: Path, new: Path) -> None:
     with naming(new):
         _check_regular(new)
         os.replace(old, new)
+
+
+def remove(paths: Iterable[Path]) -> None:
+    """Remove files in this order, of a link the link itself; what is missing is passed over.
+
+    Raises OSError where one of them is a folder, a device, a pipe or a socket: then none is removed.
+    """
+    found = list(paths)
+    for path in found:
+        _check_regular(path)
+    for path in found:
+        with naming(path):
+            path.unlink(missing_ok=True)
 
 
 def append(path: Path, content: bytes | str) -> None:

@@ -51,7 +51,9 @@ def locked(folder: Path) -> Iterator[Lock]:
         yield Lock(folder, handle)
     finally:
         with contextlib.suppress(OSError):
-            os.unlink(_NAME, dir_fd=handle)
+            found = os.stat(_NAME, dir_fd=handle, follow_symlinks=False)
+            if stat.S_ISREG(found.st_mode):  # a pipe of that name is not this run's
+                os.unlink(_NAME, dir_fd=handle)
         os.close(handle)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tinygrad_edu.files import append, make_folder
+from tinygrad_edu.files import append, make_folder, remove
 from tinygrad_edu.training import Metrics, MetricsFile, TrainConfig
 from tools.cli import UserError
 
@@ -71,7 +71,7 @@ class _Events:
         make_folder(folder, follow=False)
         # the step tells two files of one second apart
         self._path = folder / f"events.out.tfevents.{int(time.time()):010}.{socket.gethostname()}.{step:09}"
-        self._path.unlink(missing_ok=True)
+        remove([self._path])
         self._add(file_version="brain.Event:2")
         if step:  # what another file has from here on no longer counts
             start = self._messages.event_pb2.SessionLog(status="START")
@@ -90,10 +90,6 @@ class _Events:
         append(self._path, b"".join(part + struct.pack("<I", self._check(part)) for part in (length, event)))
 
 
-def remove_record(folder: Path) -> None:
-    """Remove the record of an earlier run."""
-    (folder / METRICS).unlink(missing_ok=True)
-    for path in (folder / EVENTS).glob("events.out.tfevents.*"):
-        path.unlink()
-    if (folder / EVENTS).is_dir() and not any((folder / EVENTS).iterdir()):
-        (folder / EVENTS).rmdir()
+def record_files(folder: Path) -> list[Path]:
+    """The files of a run's record in its folder, there or not."""
+    return [folder / METRICS, *(folder / EVENTS).glob("events.out.tfevents.*")]

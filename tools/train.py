@@ -15,7 +15,15 @@ from models import MODELS
 from tinygrad_edu import random
 from tinygrad_edu.backend import check_device
 from tinygrad_edu.data import KINDS, Tokenizer
-from tinygrad_edu.files import TEMPORARY, check_writable, flush_folder, make_folder, refuse_link, write_atomically
+from tinygrad_edu.files import (
+    TEMPORARY,
+    check_writable,
+    flush_folder,
+    make_folder,
+    refuse_link,
+    remove,
+    write_atomically,
+)
 from tinygrad_edu.parallel import Shards
 from tinygrad_edu.training import (
     Checkpoint,
@@ -34,7 +42,7 @@ from tools.lock import locked
 from tools.plot import plot_losses
 from tools.presets import PRESETS as PRESETS
 from tools.progress import Display as Display
-from tools.record import EVENTS, METRICS, Record, check_tensorboard, remove_record
+from tools.record import EVENTS, METRICS, Record, check_tensorboard, record_files
 
 _BEST = "best"
 # training options that a resumed run keeps
@@ -353,9 +361,6 @@ def _begin(plan: Plan, folder: Path, step: int) -> Record:
     if plan.run.resume and step and not (old := Path(plan.run.resume) / METRICS).exists():
         complain("train", f"{old} is missing: the record begins anew after step {step}")
     if not _goes_on(plan, folder):
-        if (best := folder / _BEST).is_dir():
-            clear(best)
-            _remove_if_empty(best)
         clear(folder)
         if plan.run.resume and (old := Path(plan.run.resume) / METRICS).exists():
             write_atomically(folder / METRICS, old.read_bytes(), follow=False)
@@ -364,10 +369,16 @@ def _begin(plan: Plan, folder: Path, step: int) -> Record:
 
 def clear(folder: Path) -> None:
     """Remove the files of a run, config.json first: without it the others count as no checkpoint, so a crash in between
-    leaves the whole old run or none."""
-    for name in (CONFIG, *(file + end for file in FILES for end in ("", NEXT)), "loss.png", "loss.svg"):
-        (folder / name).unlink(missing_ok=True)
-    remove_record(folder)
+    leaves the whole old run or none.
+
+    Raises OSError where one of them is no file: then none is removed.
+    """
+    names = [CONFIG, *(file + end for file in FILES for end in ("", NEXT)), "loss.png", "loss.svg"]
+    best = folder / _BEST
+    inside = [best / name for name in names] if best.is_dir() else []
+    remove([*(folder / name for name in names), *record_files(folder), *inside])
+    for inner in (best, folder / EVENTS):
+        _remove_if_empty(inner)
     flush_folder(folder)
 
 

@@ -23,7 +23,7 @@ from tinygrad_edu.data.checked import (
     size_beyond,
     unusable,
 )
-from tinygrad_edu.files import flush_folder, rename, write_atomically, write_beside
+from tinygrad_edu.files import flush_folder, remove, rename, write_atomically, write_beside
 from tinygrad_edu.generation import Model
 from tinygrad_edu.training.config import TrainConfig
 
@@ -166,8 +166,7 @@ def save_checkpoint(
         raise
     for name in contents:
         rename(folder / (name + NEXT), folder / name)
-    for name in {STATE, STATE_TENSORS} - contents.keys():
-        (folder / name).unlink(missing_ok=True)
+    remove(folder / name for name in (STATE, STATE_TENSORS) if name not in contents)
     flush_folder(folder)
 
 
