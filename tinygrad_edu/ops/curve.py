@@ -8,6 +8,7 @@ from tinygrad_edu import kernels
 from tinygrad_edu.backend import floating, module_of, quiet
 from tinygrad_edu.ops.arithmetic import Abs, Exp
 from tinygrad_edu.ops.choice import Where
+from tinygrad_edu.sums import narrow, wide
 from tinygrad_edu.tape import Op
 
 
@@ -107,14 +108,50 @@ class Silu(Op):
     """{out} = {x} ⊙ σ({x}), σ the sigmoid"""
 
     def forward(x):
-        xp = module_of(x)
+        x = floating(x)
+        t, h = _half_power(x)
         with quiet(x):
-            h = xp.exp(xp.minimum(x * 0.5, 40.0))  # σ = h / (h + 1/h), which far to the left is too small
-            return x / (h + 1.0 / h) * h
+            s = 1.0 / h
+            s += h
+            module_of(x).divide(wide(x).reshape(t.shape), s, out=s)  # σ = h / (h + 1/h), which far left is too small
+            s *= h
+        return narrow(s.reshape(x.shape), x.dtype)
+
+    def dx(g, x):
+        """d{x} = d{out} ⊙ (σ({x}) + {x} ⊙ σ({x}) ⊙ σ(−{x}))"""
+        return g * SiluSlope(x)
+
+
+class SiluSlope(Op):
+    """{out} = σ({x}) + {x} ⊙ σ({x}) ⊙ σ(−{x}), the slope of silu"""
+
+    def forward(x):
+        x = floating(x)
+        t, h = _half_power(x)
+        with quiet(x):
+            s = h * h
+            s += 1.0
+            module_of(x).reciprocal(s, out=s)  # σ(−x)
+            t *= s
+            t += 1.0
+            t *= h  # by h twice, as σ(x) = h² σ(−x) is too small far to the left
+            h *= s
+            t *= h
+        return narrow(t.reshape(x.shape), x.dtype)
 
     def dx(g, x, out):
-        """d{x} = d{out} ⊙ (σ({x}) + {out} ⊙ σ(−{x}))"""
-        return g * (Sigmoid(x) + out * Sigmoid(-x))
+        """d{x} = d{out} ⊙ σ(−{x}) ⊙ (σ({x}) + {out} − {x} ⊙ σ({x})²)"""
+        s = Sigmoid(x)
+        return g * (Sigmoid(-x) * (s + out - Silu(x) * s))
+
+
+def _half_power(x):
+    """(t, h) in arrays of their own with an axis: t = x, cut off where σ(x) is 1 to the last digit, h = exp(t/2)."""
+    xp = module_of(x)
+    t = xp.minimum(wide(x).reshape(x.shape or (1,)), 700.0 if x.dtype.itemsize == 8 else 80.0)
+    h = t * 0.5
+    with quiet(x):
+        return t, xp.exp(h, out=h)
 
 
 class Softplus(Op):
