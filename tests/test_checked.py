@@ -11,6 +11,7 @@ import pickle
 import sqlite3
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,11 @@ FORMATS: dict[str, tuple[str, bytes, str]] = {
     "lzma": ("a.lzma", lzma.compress(TEXT, lzma.FORMAT_ALONE), "compressed (lzma); decompress it first"),
     "zstd": ("a.zst", b"\x28\xb5\x2f\xfd\x04\x00\x01\x00", "compressed (zstd); decompress it first"),
     "lz4": ("a.lz4", b"\x04\x22\x4d\x18\x64@\xa7", "compressed (lz4); decompress it first"),
+    "lz4, old": ("a.lz4", b"\x02\x21\x4c\x18\x64@\xa7", "compressed (lz4)"),
+    "zstd, a skippable frame": ("a.zst", b"\x5e\x2a\x4d\x18\x04", "compressed (zstd or lz4)"),
+    "lzop": ("a.lzo", b"\x89LZO\x00\r\n\x1a\n", "compressed (lzop)"),
+    "zlib": ("a.zz", zlib.compress(TEXT), "compressed (zlib)"),
+    "cab": ("a.cab", b"MSCF\x00\x00\x00\x00\x2c", "compressed (cab)"),
     "compress": ("a.Z", b"\x1f\x9d\x90\x31", "compressed (compress); decompress it first"),
     "lzip": ("a.lz", b"LZIP\x01\x0c", "compressed (lzip); decompress it first"),
     "snappy": ("a.sz", b"\xff\x06\x00\x00sNaPpY\x01", "compressed (snappy); decompress it first"),

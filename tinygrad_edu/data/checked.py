@@ -45,7 +45,13 @@ _PACKED = (
     (b"\x5d\x00\x00", "lzma", "unlzma"),
     (b"LZIP\x01", "lzip", "lzip -d"),
     (b"\x28\xb5\x2f\xfd", "zstd", "unzstd"),
+    *((b"%c\x2a\x4d\x18" % first, "zstd or lz4", "unzstd") for first in range(0x50, 0x60)),  # a skippable frame
     (b"\x04\x22\x4d\x18", "lz4", "unlz4"),
+    (b"\x02\x21\x4c\x18", "lz4", "unlz4"),
+    (b"\x89LZO\x00", "lzop", "lzop -d"),
+    (b"\x78\x9c", "zlib", "pigz -d -z"),
+    (b"\x78\xda", "zlib", "pigz -d -z"),
+    (b"MSCF\x00\x00\x00\x00", "cab", "cabextract"),
     (b"\xff\x06\x00\x00sNaPpY", "snappy", "snzip -d"),
     (b"PK\x03\x04", "zip", "unzip"),
     (b"PK\x05\x06", "zip", "unzip"),
