@@ -341,6 +341,17 @@ def test_a_size_beyond_the_weights_is_refused(saved: Path, name: str) -> None:
         load_checkpoint(saved).build(MODELS)
 
 
+def test_the_block_size_is_the_model_s(saved: Path) -> None:
+    found = load_checkpoint(saved, resume=True)
+    assert found.state is not None
+    assert found.training()["block_size"] == found.config["block_size"] == 8
+    del found.state["training"]["block_size"]  # else the default would take its place
+    assert found.training()["block_size"] == 8
+    found.state["training"]["block_size"] = 64
+    with pytest.raises(CheckpointError, match=r"state.json: training: block_size is 64, that of the model .* is 8"):
+        found.training()
+
+
 def test_any_optimizer_goes_on_where_it_stopped(tmp_path: Path) -> None:
     def build(groups: Any) -> optim.Optimizer:
         return optim.SGD(groups, lr=0.1, momentum=0.9)

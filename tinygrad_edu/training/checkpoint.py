@@ -102,7 +102,7 @@ class Checkpoint:
     def training(self) -> dict[str, Any]:
         """The options of the run's `TrainConfig`, as far as its state holds them; empty without one.
 
-        Raises CheckpointError for a value of another type.
+        Raises CheckpointError for a value of another type, and for a block_size that is not the model's.
         """
         kept = (self.state or {}).get("training", {})
         where = f"{self.folder / STATE}: training"
@@ -112,6 +112,12 @@ class Checkpoint:
             check_options(TrainConfig, known, where)
         except DataError as error:
             raise CheckpointError(str(error)) from None
+        size = self.config.get("block_size")
+        if size is not None and known.setdefault("block_size", size) != size:
+            raise CheckpointError(
+                f"{where}: block_size is {known['block_size']}, that of the model in {CONFIG} is {size}; restore both "
+                f"from one copy"
+            )
         return known
 
 
