@@ -115,6 +115,22 @@ LINES: dict[str, Line] = {
     "times a number": (lambda x: x * 0.1, (SMALL,)),
     "gelu, tanh": (lambda x: F.gelu(x, "tanh"), (SMALL,)),
     "gelu": (F.gelu, (SMALL,)),
+    "silu": (F.silu, (SMALL,)),
+    "softplus, beta": (lambda x: F.softplus(x, beta=1000), (SMALL,)),
+    "lerp": (lambda x: x.lerp(-x, 0.5), (SMALL * 80,)),
+    "addcmul": (lambda x: x.addcmul(x, x, value=1e-3), (SMALL * 5,)),
+    "addcdiv": (lambda x: x.addcdiv(x, x * 0 + 0.01, value=1e-3), (SMALL * 5,)),
+    "addcmul_": (lambda x: x.clone().addcmul_(x, x, value=1e-3), (SMALL * 5,)),
+    "addcdiv_": (lambda x: x.clone().addcdiv_(x, x * 0 + 0.01, value=1e-3), (SMALL * 5,)),
+    "cross": (lambda x: x[:, :3].cross(x[:, 3:] / 8, 1) / 8, (SMALL,)),
+    "scatter_reduce, prod": (
+        lambda x: tg.ones(1, 2, dtype=x.dtype).scatter_reduce(0, tg.zeros(900, 2).long(), x, "prod"),
+        (np.full((900, 2), 1.001, np.float16),),
+    ),
+    "scatter_reduce, mean": (
+        lambda x: tg.ones(1, 4, dtype=x.dtype).scatter_reduce(0, tg.zeros(600, 4).long(), x, "mean"),
+        (np.abs(GATES),),
+    ),
 }  # fmt: skip
 
 

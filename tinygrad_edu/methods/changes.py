@@ -159,11 +159,11 @@ class Changes(Variable, result=False):
 
     def addcmul_(self, tensor1: Any, tensor2: Any, value: float = 1) -> Tensor:
         """x ← x + value · tensor1 ⊙ tensor2."""
-        return self._change("addcmul_", arithmetic.Add, tensor1 * tensor2 * value)
+        return self._take("addcmul_", self._apart().addcmul(tensor1, tensor2, value))
 
     def addcdiv_(self, tensor1: Any, tensor2: Any, value: float = 1) -> Tensor:
         """x ← x + value · tensor1 / tensor2."""
-        return self._change("addcdiv_", arithmetic.Add, tensor1 / tensor2 * value)
+        return self._take("addcdiv_", self._apart().addcdiv(tensor1, tensor2, value))
 
     def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
         """x ← x, but not below `min` and not above `max`."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tinygrad_edu import backend
 from tinygrad_edu.absent import missing
-from tinygrad_edu.methods.common import binary, operand
+from tinygrad_edu.methods.common import binary, operand, widened
 from tinygrad_edu.methods.curves import Curves
 from tinygrad_edu.ops import choice, curve
 from tinygrad_edu.tape import Variable
@@ -66,6 +66,7 @@ class Named(Curves, result=False):
         """x, but not above `max`."""
         return self.clamp(max=max)
 
+    @widened
     def lerp(self, end: Any, weight: Any) -> Tensor:
         """x + weight · (end − x), exactly x for the weight 0 and exactly `end` for 1."""
         end = operand(end, self)
@@ -75,10 +76,12 @@ class Named(Curves, result=False):
             return self + weight * apart if near else end - apart * (1 - weight)
         return choice.Where(near, self, end) + choice.Where(near, weight, weight - 1) * apart
 
+    @widened
     def addcmul(self, tensor1: Any, tensor2: Any, value: float = 1) -> Tensor:
         """x + value · tensor1 ⊙ tensor2."""
         return self + tensor1 * tensor2 * value
 
+    @widened
     def addcdiv(self, tensor1: Any, tensor2: Any, value: float = 1) -> Tensor:
         """x + value · tensor1 / tensor2."""
         return self + tensor1 / tensor2 * value

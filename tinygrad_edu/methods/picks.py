@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinygrad_edu import backend
-from tinygrad_edu.methods.common import axis_of, index_of, mask_of, of_vectors, operand, with_axis
+from tinygrad_edu.methods.common import axis_of, index_of, mask_of, of_vectors, operand, widened, with_axis
 from tinygrad_edu.methods.keys import numbers_first
 from tinygrad_edu.ops import arithmetic, shape
 from tinygrad_edu.ops import index as pick
@@ -127,6 +127,8 @@ class Picks(Variable, result=False):
         given = written(src, None, self, at.array.shape, "scatter_reduce")
         if reduce not in _NEUTRAL:
             raise ValueError(f"scatter_reduce: reduce is one of {', '.join(_NEUTRAL)}, not {reduce!r}")
+        if self.array.dtype == backend.float16:
+            return widened(type(self).scatter_reduce)(self, dim, at, given, reduce, include_self=include_self)
         x: Any = self
         if not include_self:
             x = pick.SetItem(x, _NEUTRAL[reduce](self.array), index=grid_of(at.array, axis))

@@ -231,6 +231,7 @@ class Products(Variable, result=False):
         product = binary(arithmetic.Mul, x, shape.Reshape(y, shape=tuple(k for i in b for k in (1, i))))
         return shape.Reshape(product, shape=tuple(i * j for i, j in zip(a, b)))
 
+    @widened
     def cross(self, other: Any, dim: int | None = None) -> Tensor:
         """The vector at right angles to both, by axis `dim` of length 3: the first such axis where None."""
         x, y = _tensors([self, other], "cross")

@@ -159,8 +159,8 @@ class Softplus(Op):
 
     def forward(x, *, beta=1.0):
         xp, x = module_of(x), floating(x)
-        scaled = x * beta
-        return (xp.maximum(scaled, 0) + xp.log1p(xp.exp(-xp.abs(scaled)))) * (1.0 / beta)
+        scaled = wide(x) * beta
+        return narrow((xp.maximum(scaled, 0) + xp.log1p(xp.exp(-xp.abs(scaled)))) * (1.0 / beta), x.dtype)
 
     def dx(g, x, beta):
         """d{x} = d{out} ⊙ σ({beta} {x})"""
