@@ -396,6 +396,16 @@ def test_numbers_out_of_a_dtypes_range_are_refused(name: str) -> None:
         assert (made.item(), made.dtype) == (held, dtype)
 
 
+def test_an_integer_out_of_range_is_not_written_to_an_element() -> None:
+    x = tg.zeros(2, dtype="int8")
+    for key in (0, slice(None), tg.tensor([True, False])):
+        with pytest.raises(ValueError, match="none of the numbers of int8"):
+            x[key] = 300
+    assert x.tolist() == [0, 0]
+    x[1] = -128
+    assert x.tolist() == [0, -128]
+
+
 def test_a_fill_is_of_one_number_in_the_tensors_dtype() -> None:
     mask = tg.tensor([True, False])
     for dtype in DTYPES:

@@ -1065,3 +1065,22 @@ def test_what_is_no_number_comes_without_a_warning() -> None:
     w.grad = tg.zeros(2)
     tg.optim.Adagrad([w], eps=0.0).step()
     assert np.isnan(w.array).all()
+
+
+def test_a_variance_with_no_degrees_of_freedom_is_a_division_by_0() -> None:
+    x = tg.tensor([[1.0, 2.0], [3.0, 3.0]])
+    for correction in (2, 3):
+        np.testing.assert_array_equal(x.var(1, correction=correction).numpy(), [np.inf, np.nan])
+        np.testing.assert_array_equal(x.half().std(1, correction=correction).numpy(), [np.inf, np.nan])
+
+
+def test_every_nan_is_an_element_of_its_own() -> None:
+    values, inverse = tg.tensor([np.nan, 1.0, np.nan]).unique(return_inverse=True)
+    np.testing.assert_array_equal(values.numpy(), [1.0, np.nan, np.nan])
+    assert inverse.tolist() == [1, 0, 2]
+
+
+def test_sums_of_weights_keep_float32() -> None:
+    ids = tg.tensor([0, 1, 1])
+    for given, found in (("float32", "float32"), ("float64", "float64"), ("int64", "float64"), ("float16", "float64")):
+        assert ids.bincount(tg.ones(3, dtype=given)).dtype == found

@@ -103,6 +103,8 @@ class Changes(Variable, result=False):
             self[steps[0]][steps[1]] = value  # type: ignore[index]
             return
         place = index_of(key, self)
+        if type(value) is int and self.array.dtype.kind in "iu":
+            value = backend.number_for(value, self.array.dtype, "x[...] = v")
         value = operand(value, self)
         if value.array.dtype.kind == "f" and self.array.dtype.kind != "f":
             raise TypeError(f"x[...] = v: a tensor of {self.array.dtype} cannot hold {value.array.dtype}")

@@ -50,7 +50,7 @@ class Reductions(Variable, result=False):
     def var(
         self, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
     ) -> Tensor:
-        """Σ (x − mean)² / (n − correction); NaN where that divides by 0.
+        """Σ (x − mean)² / (n − correction); where n ≤ correction it is ∞, or NaN where all x are the same.
 
         The correction is 1 unless given; `unbiased`, also by itself in the place of `dim`, is its older form: True
         means 1, False 0.
@@ -62,7 +62,9 @@ class Reductions(Variable, result=False):
         spare = count_of(self, axes) - given
         centred = arithmetic.Sub(self, reduction.Mean(self, axes=axes, keepdim=True))
         total = reduction.Sum(arithmetic.PowNumber(centred, exponent=2), axes=axes, keepdim=keepdim)
-        return total * (1.0 / spare if spare > 0 else float("nan"))
+        if spare <= 0:  # Σ/0
+            return total * choice.Where(total > 0, float("inf"), float("nan"))
+        return total * (1.0 / spare)
 
     @numpy_names
     @widened
@@ -98,9 +100,11 @@ class Reductions(Variable, result=False):
         """(Σ |x|^p)^(1/p), "fro" is 2; for p = inf the largest |x|, for −inf the smallest, for 0 how many are not 0.
         For a p below 0 it is 0 where an x is.
 
+        Integers and booleans are refused unless `dtype` is a floating one: they would hold no root.
+
         The gradient at 0 is 0; that of `(x * x).sum().sqrt()`, spelled out, is NaN there (0 · ∞).
         """
-        x, axes = _as(self, dtype), reduced(self, dim, "norm")
+        x, axes = of_floats(_as(self, dtype), "norm: input"), reduced(self, dim, "norm")
         if p in (2, "fro", None):
             return reduction.Norm(x, axes=axes, keepdim=keepdim)
         size = arithmetic.Abs(x)

@@ -35,13 +35,16 @@ class Searches(Variable, result=False):
         self, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
     ) -> Any:
         """The different elements, or slices along `dim`, in order; if asked for, where each went, and how many there
-        were."""
+        were. Every NaN is an element of its own."""
         found = search.Unique(self, axis=None if dim is None else axis_of(self, dim, "unique"))
         kept = [x for x, asked in zip(found, (True, return_inverse, return_counts)) if asked]
         return tuple(kept) if len(kept) > 1 else kept[0]
 
     def bincount(self, weights: Any = None, minlength: int = 0) -> Tensor:
-        """How often each of 0, 1, ... is an element of a vector of integers, or the sums of their weights."""
+        """How often each of 0, 1, ... is an element of a vector of integers, or the sums of their weights.
+
+        The sums are float32 where the weights are, else float64.
+        """
         kind, lengths = self.array.dtype, self.array.shape
         if len(lengths) != 1 or kind.kind not in "iu" or (self.array < 0).any().item():
             raise ValueError(f"bincount: needs a vector of integers of at least 0, got {kind} of shape {lengths}")

@@ -1,7 +1,7 @@
 """Ops that find, count and draw: what they give depends on values and has no derivative."""
 
 from tinygrad_edu import random
-from tinygrad_edu.backend import module_of, to_device
+from tinygrad_edu.backend import float32, module_of, to_device
 from tinygrad_edu.tape import Op
 
 
@@ -19,7 +19,9 @@ class Unique(Op):
     outputs = True
 
     def forward(x, *, axis=None):
-        values, inverse, counts = module_of(x).unique(x, return_inverse=True, return_counts=True, axis=axis)
+        values, inverse, counts = module_of(x).unique(
+            x, return_inverse=True, return_counts=True, axis=axis, equal_nan=False
+        )
         return values, inverse.reshape(x.shape if axis is None else (x.shape[axis],)), counts
 
 
@@ -27,7 +29,8 @@ class Bincount(Op):
     """{out}_i = how often {x} is i, or the sum of its {weights} there"""
 
     def forward(x, weights=None, *, minlength=0):
-        return module_of(x).bincount(x, weights, minlength)
+        y = module_of(x).bincount(x, weights, minlength)
+        return y if weights is None or weights.dtype != float32 else y.astype(float32)
 
 
 class Searchsorted(Op):
