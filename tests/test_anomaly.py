@@ -230,3 +230,12 @@ def test_no_op_writes_to_what_it_saved(create: bool) -> None:
                             break
                     seen += 1
     assert seen > 200
+
+
+def test_a_block_in_a_block_looks_on() -> None:
+    x = tg.tensor([0.0], requires_grad=True)
+    with detect_anomaly():
+        with detect_anomaly():
+            y = x.sqrt()
+        with pytest.raises(AnomalyError, match="sqrt"):
+            y.backward()

@@ -253,7 +253,9 @@ class detect_anomaly(setting):
         super().__init__()
 
     def begin(self) -> dict[str, Any]:
-        """A listener for this block alone."""
+        """A listener for this block alone; within another such block that one's."""
+        if isinstance(active().trace, _Anomaly):
+            return {}
         if active().trace is not None:
             raise RuntimeError("detect_anomaly: another listener is at work in this thread; leave its block first")
         return {"trace": _Anomaly()}
