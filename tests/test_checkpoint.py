@@ -17,10 +17,12 @@ from models import MODELS
 from models.gpt import GPT, GPTConfig
 from tinygrad_edu import optim
 from tinygrad_edu.data import CharTokenizer
+from tinygrad_edu.data.checked import file_bytes
 from tinygrad_edu.training import (
     CheckpointError,
     TrainConfig,
     Trainer,
+    checkpoint,
     load_checkpoint,
     save_checkpoint,
     weights_of,
@@ -324,6 +326,26 @@ def test_more_steps_can_be_added(saved: Path) -> None:
     trainer = Trainer(found.build(MODELS), IDS, TrainConfig(**{**found.state["training"], "steps": 9}))
     trainer.load_state(found.state, found.tensors)
     assert [report.step for report in trainer] == list(range(2, 10))
+
+
+def test_a_run_that_saves_meanwhile_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(tmp_path, {"w": np.zeros(3)}, 0)
+    read, saved = file_bytes, 0
+
+    def saving(path: Path, what: str) -> bytes:  # a whole save falls between any two reads of the first three rounds
+        nonlocal saved
+        content = read(path, what)
+        if saved < 3 and path.name == "config.json":
+            saved += 1
+            with monkeypatch.context() as patch:
+                patch.setattr(checkpoint, "file_bytes", read)
+                save(tmp_path, {"w": np.full(3, saved)}, saved)
+        return content
+
+    monkeypatch.setattr(checkpoint, "file_bytes", saving)
+    found = load_checkpoint(tmp_path, resume=True)
+    assert found.state == {"step": 3}
+    assert found.weights["w"].tolist() == [3, 3, 3]
 
 
 def test_a_config_of_brackets_alone_is_refused(saved: Path) -> None:

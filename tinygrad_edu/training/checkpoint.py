@@ -32,6 +32,7 @@ CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json
 STATE, STATE_TENSORS = "state.json", "state.safetensors"
 FILES = (WEIGHTS, TOKENIZER, STATE, STATE_TENSORS)  # all but config.json, which has their SHA-256
 NEXT = ".next"
+_TRIES = 5  # to read a folder between two saves of a run at work
 
 MARK = "sha256"  # in state.json: of the weights and tensors that it was saved with
 _HEAD = {"format": int, "model": str, "config": dict, "tokenizer_sha256": str, "sha256": dict[str, str]}
@@ -191,9 +192,29 @@ def _finish_renaming(folder: Path) -> None:
 def load_checkpoint(folder: str | os.PathLike[str], *, resume: bool = False) -> Checkpoint:
     """Read and check the checkpoint in `folder`. With `resume` the training state is read, and must be there.
 
+    A run that saves into the folder meanwhile does no harm: what it replaced is read again.
+
     Raises CheckpointError, naming the file, for whatever is wrong with it.
     """
     folder = Path(folder)
+    for _ in range(_TRIES):
+        before = _files(folder)
+        try:
+            return _loaded(folder, resume)
+        except CheckpointError:
+            if _files(folder) == before:
+                raise
+    return _loaded(folder, resume)
+
+
+def _files(folder: Path) -> set[tuple[str, int, int]]:
+    """What tells whether a file of the folder was replaced: each one's name, number and time."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        return {(entry.name, entry.inode(), entry.stat(follow_symlinks=False).st_mtime_ns) for entry in entries}
+    return set()
+
+
+def _loaded(folder: Path, resume: bool) -> Checkpoint:
     if not (folder / CONFIG).is_file():
         what = f"has no {CONFIG}" if folder.is_dir() else ("is a file" if folder.exists() else "does not exist")
         raise CheckpointError(f"{folder} is no checkpoint: it {what}; name the folder that training wrote with --out")
