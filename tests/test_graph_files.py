@@ -6,6 +6,7 @@ import io
 import os
 import re
 import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
@@ -451,6 +452,27 @@ class TestTool:
         assert graph_of_file(f"{file}:drawn").record.title == "mine"
         assert run("draw", draw.main, [f"{file}:attention", "--size", "H=2", "--out", str(tmp_path / "g.svg")]) == 2
         assert f"size H: {file}:attention takes T, D" in capfd.readouterr().err
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("raise SystemExit(0)", "SystemExit: 0"),
+            ("import sys\ndef f(): sys.exit('over')", "SystemExit: over"),
+            ("class Own(BaseException): pass\ndef f(): raise Own", "Own"),
+            ("async def f(): return 1", "returned coroutine"),
+            ("import sys\nsys.path.clear()\ndef f(): return 1", "returned int"),
+        ],
+    )
+    @pytest.mark.filterwarnings("error")
+    def test_files_that_end_the_program(
+        self, text: str, said: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sys, "path", sys.path.copy())
+        (tmp_path / "own.py").write_text(text)
+        assert run("draw", draw.main, [f"{tmp_path / 'own.py'}:f", "--out", str(tmp_path / "g.svg")]) == 2
+        (line,) = capfd.readouterr().err.splitlines()
+        assert said in line
+        assert not (tmp_path / "g.svg").exists()
 
     def test_without_dot(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]

@@ -1,5 +1,6 @@
 """Draw a computation forward and backward: python -m tools.draw {MODEL,FILE.py:FUNCTION} [options] --out FILE."""
 
+import contextlib
 import dataclasses
 import importlib.util
 import inspect
@@ -105,12 +106,13 @@ def graph_of_file(target: str, sizes: Mapping[str, int] | None = None) -> Graph:
             )
         _check_arguments(made, target, sizes or {})
         return _graph_from(made, dict(sizes or {}), target)
-    except UserError:
+    except (UserError, KeyboardInterrupt):
         raise
-    except Exception as error:
+    except BaseException as error:  # SystemExit, too: a script that ends draws nothing
         raise UserError(f"{target}: {type(error).__name__}: {error}") from error
     finally:
-        sys.path.remove(str(path.resolve().parent))
+        with contextlib.suppress(ValueError):  # the file may have taken it away
+            sys.path.remove(str(path.resolve().parent))
 
 
 def _check_arguments(made: Any, target: str, sizes: Mapping[str, int]) -> None:
@@ -132,6 +134,8 @@ def _graph_from(made: Any, sizes: dict[str, int], target: str) -> Graph:
         return trace(found[0], *(found[1] if isinstance(found[1], tuple | list) else (found[1],)))
     if any(isinstance(x, Tensor) for x in (found if isinstance(found, tuple | list) else [found])):
         return trace(lambda: made(**sizes), title=made.__name__)
+    if inspect.iscoroutine(found):
+        found.close()  # else Python warns that nobody awaited it
     raise UserError(f"{target} returned {type(found).__name__}; it must return {_RESULTS}")
 
 
