@@ -116,6 +116,8 @@ LINES: dict[str, Line] = {
     "gelu, tanh": (lambda x: F.gelu(x, "tanh"), (SMALL,)),
     "gelu": (F.gelu, (SMALL,)),
     "silu": (F.silu, (SMALL,)),
+    "round to decimals": (lambda x: x.round(decimals=2), (SMALL * 50,)),
+    "conv1d and a bias": (lambda x: F.conv1d(x, x[:1, :, :1], x[0, :1, 0] * 0 - 6e4), (np.full((2, 1, 3), 300),)),
     "softplus, beta": (lambda x: F.softplus(x, beta=1000), (SMALL,)),
     "lerp": (lambda x: x.lerp(-x, 0.5), (SMALL * 80,)),
     "addcmul": (lambda x: x.addcmul(x, x, value=1e-3), (SMALL * 5,)),

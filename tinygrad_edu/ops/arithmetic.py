@@ -2,6 +2,7 @@
 
 from tinygrad_edu.backend import floating, module_of, quiet
 from tinygrad_edu.ops.choice import Where
+from tinygrad_edu.sums import narrow, wide
 from tinygrad_edu.tape import Op
 
 
@@ -305,7 +306,7 @@ class Round(Op):
     """{out} = {x} rounded to {decimals} decimals, halves to even"""
 
     def forward(x, *, decimals=0):
-        return module_of(x).round(x, decimals)
+        return narrow(module_of(x).round(wide(x), decimals), x.dtype)
 
     def dx(g):
         """d{x} = 0"""

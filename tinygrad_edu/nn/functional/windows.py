@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tinygrad_edu.functional import stack
+from tinygrad_edu.methods.common import widened
 from tinygrad_edu.nn.functional.common import beside, floating_of
 from tinygrad_edu.nn.functional.layers import pad
 from tinygrad_edu.options import integer, lengths
@@ -179,10 +180,17 @@ def _convolved(input: Any, weight: Any, bias: Any, options: tuple[Any, Any, Any]
         x = pad(x, [n for lack in reversed(lacks) for n in (lack // 2, lack - lack // 2)])
     windows = _windows(x, size, stride, around, dilation, 0.0)  # [B, C, *windows, k]
     rows = windows.movedim(1, -2).unflatten(-2, (groups, -1)).flatten(-2)  # [B, *windows, groups, C / groups · k]
+    y = _weighed(rows, w, b).movedim(-1, 1)
+    return y.squeeze(0) if alone else y
+
+
+@widened
+def _weighed(rows: Any, w: Any, b: Any) -> Any:
+    """Every window times the kernels of its group, and the bias: [..., groups, C / groups · k] to [..., O]."""
+    groups = rows.shape[-2]
     kernels = w.reshape(groups, w.shape[0] // groups, -1).mT  # [groups, C / groups · k, O / groups]
     y = (rows.unsqueeze(-2) @ kernels).squeeze(-2).flatten(-2) if groups > 1 else rows.squeeze(-2) @ kernels[0]
-    y = (y if b is None else y + b).movedim(-1, 1)
-    return y.squeeze(0) if alone else y
+    return y if b is None else y + b
 
 
 def _pooled(input: Any, size: Any, stride: Any, padding: Any, dilation: Any, what: str, value: float) -> Any:
