@@ -258,6 +258,14 @@ def test_a_file_s_own_limit_and_padding_are_left_out() -> None:
     assert (tokenizer.begin, tokenizer.end) == (tokenizer.specials["[CLS]"], tokenizer.specials["[SEP]"])
 
 
+def test_ends_beyond_the_entries_are_refused() -> None:
+    fields = json.loads(SubwordTokenizer(hugging_face()).to_json())
+    special = fields["post_processor"]["special_tokens"]
+    special["[CLS]"]["ids"] = [10**9]
+    with pytest.raises(DataError, match="its post_processor adds the id 1000000000"):
+        SubwordTokenizer(fields)
+
+
 def test_the_ends_of_a_file_can_be_put_on_and_off() -> None:
     bare = SubwordTokenizer(hugging_face(post_processor=None))
     assert (bare.begin, bare.end) == (None, None)

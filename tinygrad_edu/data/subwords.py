@@ -53,6 +53,8 @@ class SubwordTokenizer(Tokenizer):
     def _frame(self) -> tuple[int | None, int | None]:
         framed = self._plain.encode("a")
         added, ids = framed.special_tokens_mask, framed.ids
+        if (largest := max(ids, default=0)) >= self._size:
+            raise ValueError(f"its post_processor adds the id {largest}, but it has {self._size} entries")
         before = next((n for n, mark in enumerate(added) if not mark), 0)
         behind = next((n for n, mark in enumerate(reversed(added)) if not mark), 0)
         return (ids[0] if before == 1 else None), (ids[-1] if behind == 1 else None)
