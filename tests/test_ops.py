@@ -1074,6 +1074,16 @@ def test_a_variance_with_no_degrees_of_freedom_is_a_division_by_0() -> None:
         np.testing.assert_array_equal(x.half().std(1, correction=correction).numpy(), [np.inf, np.nan])
 
 
+@pytest.mark.parametrize("size", [1e-25, 1e20])
+def test_a_standard_deviation_whose_square_leaves_the_dtype(size: float) -> None:
+    x = tg.tensor([[1.0, 3.0, 5.0]]).mul(size).requires_grad_()
+    y = x.std(1)
+    y.backward()
+    assert np.allclose(y.detach().numpy() / size, 2)
+    assert x.grad is not None
+    np.testing.assert_allclose(x.grad.numpy(), [[-0.5, 0, 0.5]], atol=1e-6)
+
+
 def test_every_nan_is_an_element_of_its_own() -> None:
     values, inverse = tg.tensor([np.nan, 1.0, np.nan]).unique(return_inverse=True)
     np.testing.assert_array_equal(values.numpy(), [1.0, np.nan, np.nan])

@@ -55,12 +55,7 @@ class Reductions(Variable, result=False):
         The correction is 1 unless given; `unbiased`, also by itself in the place of `dim`, is its older form: True
         means 1, False 0.
         """
-        if isinstance(dim, bool):
-            dim, unbiased = None, dim
-        axes = reduced(self, dim, "var")
-        given = correction if correction is not None else 1 if unbiased is None else int(unbiased)
-        spare = count_of(self, axes) - given
-        centred = arithmetic.Sub(self, reduction.Mean(self, axes=axes, keepdim=True))
+        centred, axes, spare = _spread(self, dim, unbiased, correction, "var")
         total = reduction.Sum(arithmetic.PowNumber(centred, exponent=2), axes=axes, keepdim=keepdim)
         if spare <= 0:  # Σ/0
             return total * choice.Where(total > 0, float("inf"), float("nan"))
@@ -71,10 +66,10 @@ class Reductions(Variable, result=False):
     def std(
         self, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
     ) -> Tensor:
-        """The square root of `var`; its gradient at 0 is 0."""
-        variance = self.var(dim, unbiased, keepdim, correction=correction)
-        zero = variance == 0  # there the root has no slope, and the gradient counts as 0
-        return choice.Where(zero, 0.0, arithmetic.Sqrt(choice.Where(zero, 1.0, variance)))
+        """The square root of `var`, also where that leaves the dtype; its gradient at 0 is 0."""
+        centred, axes, spare = _spread(self, dim, unbiased, correction, "std")
+        length = reduction.Norm(centred, axes=axes, keepdim=keepdim)  # squares of large numbers overflow
+        return length * (spare**-0.5 if spare > 0 else choice.Where(length > 0, float("inf"), float("nan")))
 
     @numpy_names
     def nansum(self, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
@@ -235,6 +230,17 @@ class Reductions(Variable, result=False):
     def count_nonzero(self, dim: Dims = None) -> Tensor:
         """How many are not 0."""
         return choice.NotEqual(self, 0).sum(dim)
+
+
+def _spread(
+    x: Any, dim: Any, unbiased: bool | None, correction: float | None, what: str
+) -> tuple[Any, tuple[int, ...], float]:
+    """(x − mean, the axes of that mean, n − correction)."""
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    axes = reduced(x, dim, what)
+    given = correction if correction is not None else 1 if unbiased is None else int(unbiased)
+    return arithmetic.Sub(x, reduction.Mean(x, axes=axes, keepdim=True)), axes, count_of(x, axes) - given
 
 
 def _numbers(x: Any) -> Any:
