@@ -92,10 +92,10 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     for i, term in enumerate(terms):
         others = result + "".join(terms[:i] + terms[i + 1 :])
         alone = tuple(p for p, c in enumerate(term) if c not in others)
+        if alone and xs[i].array.dtype.kind != "f":  # a sum of small integers is int64, and multiplied as such
+            xs = [x if x.array.dtype.kind == "f" else x.to(backend.int64) for x in xs]
         if alone and len(terms) > 1:
             xs[i], terms[i] = reduction.Sum(xs[i], axes=alone), "".join(c for c in term if c in others)
-            if xs[i].array.dtype == backend.int64:  # a sum of small integers is not multiplied as a small one
-                xs = [x.to(backend.int64) if x.array.dtype.kind != "f" else x for x in xs]
     if len(xs) == 1 and len(terms[0]) == len(result):
         return shape.Permute(xs[0], axes=tuple(map(terms[0].index, result)))
     return matrix.Einsum(*xs, equation=",".join(terms) + "->" + result)
