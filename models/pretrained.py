@@ -63,7 +63,7 @@ class Pretrained:
         held = sum(array.size for array in tensors.values())
         if size := size_beyond(vars(config), held):
             raise InputError(
-                f"{folder / CONFIG}: {size} {fields[size]} exceeds all {held} numbers of the weights beside it"
+                f"{folder / CONFIG}: {size} {fields[size]} exceeds all {held} numbers of the weights next to it"
             )
         with setting(generator=Generator(0)):  # first values, soon replaced, take nothing from the caller's stream
             model: Any = cls(config)  # type: ignore[call-arg]

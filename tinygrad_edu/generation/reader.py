@@ -45,7 +45,7 @@ class Reader:
             self._cache.choose(rows)
 
     def logits(self) -> np.ndarray:
-        """[B, V] behind the texts. Modes are entered anew each time: the caller may train in between.
+        """[B, V] after the texts. Modes are entered anew each time: the caller may train in between.
 
         Raises DivergedError where a row has no largest finite one.
         """

@@ -73,7 +73,7 @@ class Checkpoint:
         held = sum(weight.size for weight in self.weights.values())
         if size := size_beyond(self.config, held):
             raise CheckpointError(
-                f"{path} does not fit the weights beside it: {size} is {self.config[size]}, but they are only {held} "
+                f"{path} does not fit the weights next to it: {size} is {self.config[size]}, but they are only {held} "
                 f"numbers; restore it from a copy"
             )
         try:

@@ -247,7 +247,7 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
 
 
 def _check_channels(x: Any, what: str, **parts: Any) -> None:
-    """Raise for a part that is not one number a channel, in the dtype of `x` or float32 beside float16."""
+    """Raise for a part that is not one number a channel, in the dtype of `x`, or float32 next to float16."""
     shape = x.array.shape
     if len(shape) < 2 and x.array.size:
         raise ValueError(f"{what}: input must be [B, C, ...], got shape {shape}")

@@ -115,7 +115,7 @@ def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
 
 
 def _check_form(x: Any, what: str, axes: int, filled: tuple[int, ...]) -> None:
-    """Raise where the input has not `axes` axes behind the channels, and maybe a batch; none of `filled` may be 0."""
+    """Raise where the input has not `axes` axes after the channels, and maybe a batch; none of `filled` may be 0."""
     if x.array.ndim not in (axes + 1, axes + 2) or 0 in filled:
         form = "[B, C, T] or [C, T]" if axes == 1 else "[B, C, H, W] or [C, H, W]"
         raise ValueError(f"{what}: input must be {form}, not empty, got shape {x.array.shape}")
