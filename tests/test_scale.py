@@ -166,3 +166,11 @@ def test_a_thousand_steps_without_the_collector_hold_memory_constant() -> None:
         finally:
             tracemalloc.stop()
         assert late - early < 20_000
+
+
+def test_thousands_of_inputs_of_one_op() -> None:
+    """What an op saves is planned once, in time that grows with the number of its inputs."""
+    xs = [tg.full((2,), float(i), requires_grad=True) for i in range(10_000)]
+    y = tg.stack(xs)
+    (y * tg.arange(10_000.0)[:, None]).sum().backward()
+    assert [x.grad.tolist() for x in xs[::999] if x.grad is not None] == [[float(i)] * 2 for i in range(0, 10_000, 999)]

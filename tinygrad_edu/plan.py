@@ -66,21 +66,23 @@ def plan_for(op: Any, mask: int, count: int) -> Plan:
             keep |= {places[name]} if name in places else set()
             keep |= set(range(first + rest, first + count)) if name == op.variadic else set()
     order = sorted(keep)
-    facts: dict[Any, Callable[..., Any]] = {}
+    need = tuple(bool(mask >> i & 1) for i in range(count))
+    facts: dict[Any, tuple[int, Callable[..., Any]]] = {}  # with the place of each
 
     def read(name: str, at: int) -> Any:
         if name in places:
             return order.index(places[name])
         if name == op.variadic:
             return slice(order.index(first + rest), len(order))
-        facts.setdefault((name, at), _fact(op, name, at, tuple(i in needed for i in range(count))))
-        return len(order) + list(facts).index((name, at))
+        if (name, at) not in facts:
+            facts[name, at] = len(order) + len(facts), _fact(op, name, at, need)
+        return facts[name, at][0]
 
     branches = []
     for at, rule in rules:
         names = list(inspect.signature(rule).parameters)[1:]
         branches.append(Branch(at, rule, [read(name, at) for name in names], inspect.getdoc(rule) or ""))
-    return Plan(order, list(facts.values()), branches, 0 in keep, [place - first for place in order])
+    return Plan(order, [fact for _, fact in facts.values()], branches, 0 in keep, [place - first for place in order])
 
 
 def _fact(op: Any, name: str, at: int, need: tuple[bool, ...]) -> Callable[[Any], Any]:

@@ -375,9 +375,9 @@ def clear(folder: Path) -> None:
     """
     names = [CONFIG, *(file + end for file in FILES for end in ("", NEXT)), "loss.png", "loss.svg"]
     best = folder / _BEST
-    inside = [best / name for name in names] if best.is_dir() else []
-    remove([*(folder / name for name in names), *record_files(folder), *inside])
-    for inner in (best, folder / EVENTS):
+    folders = [folder, best] if best.is_dir() else [folder]
+    remove(path for one in folders for path in (*(one / name for name in names), *record_files(one)))
+    for inner in (best / EVENTS, best, folder / EVENTS):
         _remove_if_empty(inner)
     flush_folder(folder)
 

@@ -123,15 +123,15 @@ class Cat(Op):
     """{out} = the inputs, one behind the other along {axis}; adjoint of split"""
 
     promotes = True
-    saves = ("shapes",)
+    saves = ("bounds",)
 
     def forward(*xs, axis):
-        return module_of(xs[0]).concatenate(xs, axis=axis), tuple(x.shape for x in xs)
+        bounds = itertools.accumulate((x.shape[axis] for x in xs), initial=0)
+        return module_of(xs[0]).concatenate(xs, axis=axis), tuple(bounds)
 
-    def dxs(g, position, shapes, axis):
+    def dxs(g, position, bounds, axis):
         """d of each input = its part of d{out}"""
-        ends = list(itertools.accumulate(s[axis] for s in shapes))
-        return Narrow(g, axis=axis, start=ends[position] - shapes[position][axis], stop=ends[position])
+        return Narrow(g, axis=axis, start=bounds[position], stop=bounds[position + 1])
 
 
 class Split(Op):
