@@ -21,8 +21,8 @@ def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) ->
     array([[11., 18.]])
     """
     rows = viewed(x, (-1, x.shape[-1])) if x.shape[-1] else x.reshape(_count(x), 0)
+    y = empty((rows.shape[0], weight.shape[0]), x.dtype)
     with crew.apart:
-        y = empty((rows.shape[0], weight.shape[0]), x.dtype)
         if weight.shape[1] <= (WIDE if len(rows) > 1 else 8 * WIDE):  # to cut a product of one row costs half as much
             np.matmul(rows, weight.T, out=y)
         else:
