@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_edu.backend import Array, float16, float32, float64, int64, quiet
+from tinygrad_edu.backend import Array, float16, float32, float64, quiet, sum_dtype
 
 BLOCK = 32  # numbers that are added one by one
 WIDE = 1024  # elements of a pass: rows shorter than this are taken several at a time
@@ -46,7 +46,7 @@ def total(x: Array, axes: tuple[int, ...], keepdims: bool = False) -> Array:
     ([19959.5, 19959.5], [20000.0, 20000.0])
     """
     if x.dtype.kind != "f":
-        return x.sum(axis=axes, keepdims=keepdims, dtype=int64)
+        return x.sum(axis=axes, keepdims=keepdims, dtype=sum_dtype(x))
     if x.dtype == float16:
         return narrow(total(wide(x), axes, keepdims), float16)
     if not isinstance(x, np.ndarray) or not axes or not x.size or _in_pairs(x, axes):
@@ -116,7 +116,7 @@ def running(x: Array, axis: int) -> Array:
     array([1, 3, 6])
     """
     if x.dtype.kind != "f":
-        return x.cumsum(axis=axis, dtype=int64)
+        return x.cumsum(axis=axis, dtype=sum_dtype(x))
     return narrow(x.cumsum(axis=axis, dtype=float64 if isinstance(x, np.ndarray) else wide(x[:0]).dtype), x.dtype)
 
 
