@@ -159,7 +159,15 @@ def column_sums(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
     >>> column_sums(np.array([[1.0, 2.0], [3.0, 4.0]]), ones(2, np.dtype(float))).tolist()
     [4.0, 6.0]
     """
-    return total(column_parts(x, weights), (0,))
+    return parts_sum([column_parts(x, weights)], x.shape[1], x.dtype)
+
+
+def parts_sum(parts: list[np.ndarray], width: int, dtype: Any) -> np.ndarray:
+    """Σ of all rows of these results of `column_parts`, [D]; 0 where there are none."""
+    if not parts:
+        return np.zeros(width, dtype)
+    rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return np.add.reduce(rows, axis=0) if len(rows) <= 2 * BLOCK else total(rows, (0,))
 
 
 def column_parts(x: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -51,7 +51,8 @@ _FAR = 40  # beyond it exp(−x²/2) is 0 in float32 and float64
 _HALF_OF_THE_DIGITS = np.int64(-1 << 27)
 _K0 = 1.5957691216057308, -9.96930880911092e-17  # 2√(2/π) and, below, 0.044715 times it, each with its rounding
 _K1 = 0.07135481627260025, -6.175149918155315e-19
-_TANH = constants(_K0[0], _K1[0], 3 * _K1[0], 0.5, 1)
+_TANH = constants(-_K0[0] / 2, -_K1[0] / 2, 2.0**60 * _K0[0], 2.0**60 * 3 * _K1[0], 2.0**-30, 2.0**-60)
+_LIMIT = dict(zip((np.dtype(np.float32), np.dtype(np.float64)), (np.float32(65.1), np.float64(375.6))))
 _EXACT = constants(0.5, 1 / math.sqrt(2 * math.pi), -0.5)
 _SIGN = {np.dtype(f"f{n}"): np.array(np.iinfo(f"i{n}").min, f"i{n}") for n in (4, 8)}
 _TAME = 1e12  # Σx² of a chunk below which no intermediate value overflows
@@ -233,39 +234,35 @@ def gelu(x: np.ndarray, approximate: str = "none", slope: bool = True) -> tuple[
 
 
 def _gelu_tanh(x, y, slope, scratch):
-    """With w = 2√(2/π)(x + 0.044715x³), Φ is replaced by s = σ(w): y = x·s, and the slope s + x·σ'(w)·dw/dx.
+    """With w = 2√(2/π)(x + 0.044715x³), Φ is replaced by s = σ(w): y = x·s, and the slope s + y·(1 − s)·dw/dx.
 
-    From e = exp(−|w|) and q = 1/(1 + e): s is q or e·q, by the sign of x, and σ' = e·q². Nothing is taken from 1.
+    From e = t·exp(−w): s = t/(t + e) and 1 − s = e·s/t, where nothing is taken from 1. The factor t = 2⁻⁶⁰ keeps e from
+    overflow as long as s is more than 0, and w is limited where it is 0.
     """
-    k0, k1, three_k1, half, one = _TANH[x.dtype]
-    u, e, q, s = (row[: x.size] for row in scratch)
+    minus_half_k0, minus_half_k1, slope_k0, slope_k1, root_t, t = _TANH[x.dtype]
+    u, e, s = (row[: x.size] for row in scratch[:3])
     np.multiply(x, x, out=u)
     if x.dtype == np.float32:
-        np.multiply(u, k1, out=e)
-        e += k0
+        np.multiply(u, minus_half_k1, out=e)
+        e += minus_half_k0
         e *= x
     else:
         e[...], rest = _exponent(x)
-        np.exp(-np.copysign(rest, rest * e), out=rest)
-    sign = _SIGN[x.dtype]
-    bits = e.view(sign.dtype)
-    bits |= sign
-    np.exp(e, out=e)
+        e *= -0.5
+    np.minimum(e, _LIMIT[x.dtype], out=e)
+    np.exp(e, out=e)  # of −w/2, whose square is in range with the factor only
     if x.dtype != np.float32:
-        e *= rest
-    np.add(e, one, out=q)
-    np.reciprocal(q, out=q)
-    _signed_half(x, half, s)
-    s += half
-    np.maximum(s, e, out=s)
-    s *= q
+        e *= np.exp(-0.5 * rest)
+    e *= root_t
+    e *= e
+    np.add(e, t, out=s)
+    np.divide(t, s, out=s)
     np.multiply(x, s, out=y)
     if slope is not None:
-        u *= three_k1
-        u += k0
-        u *= x
-        e *= q
-        e *= q
+        u *= slope_k1
+        u += slope_k0
+        u *= y
+        e *= s
         np.multiply(u, e, out=slope)
         slope += s
 

@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from ...buffers import empty
-from ...sums import column_parts, ones, row_dots, row_sums, total
+from ...sums import column_parts, ones, parts_sum, row_dots, row_sums
 from .common import Gradients, row_slices, scalars, trailing
 
 
@@ -78,7 +78,8 @@ def layer_norm_backward(
     count, width = rows.shape
     inner = x.shape[x.ndim - axes_count :]
     dx = empty((count, width), g.dtype) if need[0] else None
-    dweights, dbiases = [np.zeros((1, width), g.dtype)], [np.zeros((1, width), g.dtype)]
+    dweights: list[np.ndarray] = []
+    dbiases: list[np.ndarray] = []
     if count and width and any(need):
         one = ones(count, g.dtype)
         scale = ones(width, g.dtype) if weight is None else weight.reshape(-1)
@@ -106,6 +107,6 @@ def layer_norm_backward(
                 d *= r[:, None]
     return (
         None if dx is None else dx.reshape(x.shape),
-        total(np.concatenate(dweights), (0,)).reshape(inner) if need[1] else None,
-        total(np.concatenate(dbiases), (0,)).reshape(inner) if need[2] else None,
+        parts_sum(dweights, width, g.dtype).reshape(inner) if need[1] else None,
+        parts_sum(dbiases, width, g.dtype).reshape(inner) if need[2] else None,
     )

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...buffers import empty
-from ...sums import column_parts, ones, row_dots, row_sums, total
+from ...sums import column_parts, ones, parts_sum, row_dots, row_sums
 from .common import row_slices, trailing
 
 
@@ -47,7 +47,7 @@ def rms_norm_backward(
     count, width = rows.shape
     scale = ones(width, g.dtype) if weight is None else weight.reshape(-1)
     dx = empty((count, width), g.dtype) if need[0] else None
-    dweights = [np.zeros((1, width), g.dtype)]
+    dweights: list[np.ndarray] = []
     parts = row_slices(count, width) if count and width else []
     products = empty((parts[0].stop if parts else 0, width), g.dtype)
     for part in parts:
@@ -67,5 +67,5 @@ def rms_norm_backward(
     inner = x.shape[x.ndim - axes_count :]
     return (
         None if dx is None else dx.reshape(x.shape),
-        total(np.concatenate(dweights), (0,)).reshape(inner) if need[1] else None,
+        parts_sum(dweights, width, g.dtype).reshape(inner) if need[1] else None,
     )
