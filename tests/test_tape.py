@@ -605,6 +605,43 @@ class TestOwnOps:
         assert cube(np.array([2.0])).tolist() == [8.0]
         registry.pop("cube")
 
+    def test_what_was_saved_has_derivatives_by_the_ops_that_give_it(self) -> None:
+        class Power(Op):
+            """{out} = {x}ⁿ"""
+
+            saves = ("slope",)
+
+            def forward(x, *, n):
+                return x**n, n * x ** (n - 1)
+
+            def slope(x, n):
+                return x ** (n - 1) * float(n)
+
+            def dx(g, slope):
+                """d{x} = n {x}ⁿ⁻¹ ⊙ d{out}"""
+                return g * slope
+
+        power: Any = Power
+        x = leaf(2.0)
+        y = power(x, n=3)
+        assert tg.grad(y, x, retain_graph=True)[0].item() == 12.0
+        for expected in (12.0, 12.0, 6.0):  # of x³ at 2: 3x², 6x, 6
+            (y,) = tg.grad(y, x, create_graph=True)
+            assert y.item() == expected
+        registry.pop("power")
+        with pytest.raises(TypeError, match=r"op bad: slope reads \['z'\], no input or static argument"):
+
+            class Bad(Op):
+                """{out} = {x}"""
+
+                saves = ("slope",)
+
+                def forward(x):
+                    return x, x
+
+                def slope(z):
+                    return z
+
     def test_a_gradient_of_the_wrong_shape_names_the_op(self) -> None:
         class Crooked(Op):
             """{out} = {x}"""

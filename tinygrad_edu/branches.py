@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -51,7 +52,10 @@ def recorded_branches(
     results: list[tuple[int, Any]] = []
     for branch in r.plan.branches:
         with nullcontext() if trace is None else trace.branch(r, branch.at):
-            d = branch.rule(g, *map(kept.__getitem__, branch.reads))
+            read = [
+                value(kind) if isinstance(value, _ByOps) else value for value in map(kept.__getitem__, branch.reads)
+            ]
+            d = branch.rule(g, *read)
         results += _spread(r, d) if r.op.joint else [(branch.at, d)]
     if trace is None:
         return results
@@ -61,9 +65,28 @@ def recorded_branches(
     return seen if create or trace.lifts else results
 
 
+class _ByOps:
+    """A saved value that is computed again by ops, inside of the branch that reads it."""
+
+    def __init__(self, r: Record, function: Callable[..., Any]) -> None:
+        self.record, self.function = r, function
+
+    def __call__(self, kind: type[Variable]) -> Any:
+        r, read = self.record, {}
+        for name in inspect.signature(self.function).parameters:
+            if name in r.op.inputs:
+                place = 1 + len(r.op.saves) + r.op.inputs.index(name)
+                read[name] = _lifted(r, r.plan.keep.index(place), kind)
+            else:
+                read[name] = r.static[name]
+        return self.function(**read)
+
+
 def _lifted(r: Record, j: int, kind: type[Variable]) -> Any:
     """The j-th kept array as the Variable it was, so that a recorded rule connects to the graph."""
     at, array = r.plan.inputs_kept[j], r.kept[j]  # type: ignore[index]
+    if 0 < r.plan.keep[j] <= len(r.op.saves) and (function := r.op.by_ops.get(r.op.saves[r.plan.keep[j] - 1])):
+        return _ByOps(r, function)
     if r.plan.keep[j] == 0 and r.op.outputs:
         return tuple(wrap(kind, a, r, i) for i, a in enumerate(array))
     if not backend.is_array(array):

@@ -40,6 +40,7 @@ def declare(op: Any) -> None:
     op.asks = "recording" in signature
     op.joint = own.get("gradients")
     op.rules = {n: own["d" + n] for n in op.inputs if "d" + n in own}
+    op.by_ops = {n: own[n] for n in op.saves if n in own}
     op.plans = {}
     needy = [n in op.rules or n in op.formulas for n in op.inputs]
     op.needy = -1 if op.variadic and any(needy) else sum(1 << i for i, flows in enumerate(needy) if flows)
@@ -48,6 +49,9 @@ def declare(op: Any) -> None:
     for rule in [op.joint] if op.joint else op.rules.values():
         if unknown := [n for n in inspect.signature(rule).parameters if n not in known]:
             raise TypeError(f"op {op.name}: a rule reads {unknown}, no input, static argument or saved value")
+    for name, function in op.by_ops.items():
+        if unknown := [n for n in inspect.signature(function).parameters if n not in {*op.inputs, *op.static}]:
+            raise TypeError(f"op {op.name}: {name} reads {unknown}, no input or static argument")
     for name in ("forward", "definition", "gradients"):
         if name in own:
             setattr(op, name, staticmethod(own[name]))
@@ -63,7 +67,8 @@ def plan_for(op: Any, mask: int, count: int) -> Plan:
     keep = set(range(first, first + count)) if op.definition else set()
     for _, rule in rules:
         for name in inspect.signature(rule).parameters:
-            keep |= {places[name]} if name in places else set()
+            again = inspect.signature(op.by_ops[name]).parameters if name in op.by_ops else ()
+            keep |= {places[n] for n in (name, *again) if n in places}
             keep |= set(range(first + rest, first + count)) if name == op.variadic else set()
     order = sorted(keep)
     need = tuple(bool(mask >> i & 1) for i in range(count))

@@ -136,7 +136,9 @@ class Op:
     definition(x, y, *, static): of a fused op: the same value composed of primitive ops. It is what runs under
         `definitions()`, on arrays without a kernel, and what a recorded backward pass differentiates.
 
-    saves: names of further values that forward returns behind its result, for rules to read.
+    saves: names of further values that forward returns behind its result, for rules to read. Where the class has a
+        function of such a name, it gives the same value by ops from the inputs and static arguments that it names; a
+        recorded backward pass reads it instead, as what was saved has no derivative.
     promotes: operands are brought to one dtype first, all but the first `unpromoted`.
     numbers: what becomes of an integer that this dtype cannot hold: "wrap", "exact" or "fit", see `backend.promoted`.
     rounds_last: a Python number next to float16 keeps its digits and its size, and the result alone is rounded.
@@ -164,6 +166,7 @@ class Op:
     static: ClassVar[dict[str, Any]]
     asks: ClassVar[bool]  # forward wants to know whether it is being recorded
     rules: ClassVar[dict[str, Callable[..., Any]]]
+    by_ops: ClassVar[dict[str, Callable[..., Any]]]  # saved values as functions of the inputs
     joint: ClassVar[Callable[..., Any] | None]
     needy: ClassVar[int]  # a bit for every input that has a gradient
     plans: ClassVar[dict[Any, Plan]]

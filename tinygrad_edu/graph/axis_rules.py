@@ -299,7 +299,7 @@ ELEMENTWISE = frozenset((
     "where", "masked_fill", "cast", "equal", "not_equal", "less", "less_equal", "logical_not", "logical_and",
     "logical_or", "add", "sub", "mul", "div", "neg", "pow", "pow_number", "exp", "log", "sqrt", "abs", "sign",
     "maximum", "minimum", "rsqrt", "clamp", "floor", "trunc", "round", "remainder", "fmod", "floor_divide",
-    "tanh", "sigmoid", "erf", "relu", "silu", "silu_slope", "softplus", "leaky_relu", "elu", "sin", "cos", "log1p",
+    "tanh", "sigmoid", "erf", "relu", "silu", "softplus", "leaky_relu", "elu", "sin", "cos", "log1p",
     "expm1", "exp2", "log2", "log10", "asin", "acos", "atan", "atan2", "hypot", "asinh", "acosh", "atanh",
     "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "left_shift", "right_shift", "alias", "detach", "clone",
     "transfer", "flip", "roll", "softmax", "log_softmax", "gelu", "layer_norm", "rms_norm", "dropout", "cumsum",

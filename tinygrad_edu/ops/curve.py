@@ -27,9 +27,13 @@ class SechSquared(Op):
     """{out} = 1 / cosh² {x}, the slope of tanh"""
 
     def forward(x):
-        xp = module_of(x)
-        e = xp.exp(-2.0 * xp.abs(x))
-        return 4.0 * e / ((1.0 + e) * (1.0 + e))
+        with quiet(x):
+            e = module_of(x).exp(wide(x).reshape(x.shape or (1,)))
+            s = 1.0 / e
+            s += e
+            module_of(x).divide(2.0, s, out=s)
+        s *= s
+        return narrow(s.reshape(x.shape), x.dtype)
 
     def dx(g, x, out):
         """d{x} = −2 d{out} ⊙ {out} ⊙ tanh {x}"""
@@ -39,14 +43,26 @@ class SechSquared(Op):
 class Sigmoid(Op):
     """{out} = 1 / (1 + exp(−{x}))"""
 
-    def forward(x):
-        xp, x = module_of(x), floating(x)
-        e = xp.exp(-xp.abs(x))  # at most 1: far to the left the result is e, to its last digit
-        return xp.where(x < 0, e, 1.0) / (1.0 + e)
+    saves = ("slope",)
 
-    def dx(g, x):
+    def forward(x, *, recording=False):
+        xp, x = module_of(x), floating(x)
+        values = wide(x).reshape(x.shape or (1,))
+        below = xp.abs(values)
+        xp.negative(below, out=below)
+        xp.exp(below, out=below)
+        total = 1.0 + below
+        below /= total  # σ(−|x|), at most ½
+        y = (values >= 0) - below
+        xp.abs(y, out=y)
+        return narrow(y.reshape(x.shape), x.dtype), (below * (1.0 - below)).reshape(x.shape) if recording else None
+
+    def slope(x):
+        return SechSquared(x * 0.5) * 0.25
+
+    def dx(g, slope):
         """d{x} = d{out} ⊙ ¼ sech²({x} / 2), which is {out} ⊙ (1 − {out})"""
-        return g * (SechSquared(x * 0.5) * 0.25)
+        return g * slope
 
 
 class Bell(Op):
@@ -107,51 +123,17 @@ class Relu(Op):
 class Silu(Op):
     """{out} = {x} ⊙ σ({x}), σ the sigmoid"""
 
-    def forward(x):
-        x = floating(x)
-        t, h = _half_power(x)
-        with quiet(x):
-            s = 1.0 / h
-            s += h
-            module_of(x).divide(wide(x).reshape(t.shape), s, out=s)  # σ = h / (h + 1/h), which far left is too small
-            s *= h
-        return narrow(s.reshape(x.shape), x.dtype)
+    saves = ("slope",)
 
-    def dx(g, x):
+    def definition(x):
+        return x * Sigmoid(x)
+
+    def forward(x, *, recording=False):
+        return kernels.of(x).silu(floating(x), recording)
+
+    def dx(g, slope):
         """d{x} = d{out} ⊙ (σ({x}) + {x} ⊙ σ({x}) ⊙ σ(−{x}))"""
-        return g * SiluSlope(x)
-
-
-class SiluSlope(Op):
-    """{out} = σ({x}) + {x} ⊙ σ({x}) ⊙ σ(−{x}), the slope of silu"""
-
-    def forward(x):
-        x = floating(x)
-        t, h = _half_power(x)
-        with quiet(x):
-            s = h * h
-            s += 1.0
-            module_of(x).reciprocal(s, out=s)  # σ(−x)
-            t *= s
-            t += 1.0
-            t *= h  # by h twice, as σ(x) = h² σ(−x) is too small far to the left
-            h *= s
-            t *= h
-        return narrow(t.reshape(x.shape), x.dtype)
-
-    def dx(g, x, out):
-        """d{x} = d{out} ⊙ σ(−{x}) ⊙ (σ({x}) + {out} − {x} ⊙ σ({x})²)"""
-        s = Sigmoid(x)
-        return g * (Sigmoid(-x) * (s + out - Silu(x) * s))
-
-
-def _half_power(x):
-    """(t, h) in arrays of their own with an axis: t = x, cut off where σ(x) is 1 to the last digit, h = exp(t/2)."""
-    xp = module_of(x)
-    t = xp.minimum(wide(x).reshape(x.shape or (1,)), 700.0 if x.dtype.itemsize == 8 else 80.0)
-    h = t * 0.5
-    with quiet(x):
-        return t, xp.exp(h, out=h)
+        return g * slope
 
 
 class Softplus(Op):

@@ -5,7 +5,7 @@ fresh memory, and leaves its inputs as they were (`adamw`, which updates in plac
 """
 
 from ...random import keep_mask
-from .activation import bell, erf, erfc, gelu, normal_cdf
+from .activation import bell, erf, erfc, gelu, normal_cdf, silu
 from .attention import Weights, attention, attention_backward
 from .linear import embedding, embedding_backward, linear, linear_backward
 from .loss import Rows, cross_entropy, cross_entropy_backward
@@ -38,6 +38,7 @@ __all__ = [
     "normal_cdf",
     "rms_norm",
     "rms_norm_backward",
+    "silu",
     "softmax",
     "softmax_backward",
     "sum_of_squares",

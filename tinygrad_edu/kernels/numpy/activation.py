@@ -52,8 +52,9 @@ _HALF_OF_THE_DIGITS = np.int64(-1 << 27)
 _K0 = 1.5957691216057308, -9.96930880911092e-17  # 2√(2/π) and, below, 0.044715 times it, each with its rounding
 _K1 = 0.07135481627260025, -6.175149918155315e-19
 _TANH = constants(-_K0[0] / 2, -_K1[0] / 2, 2.0**60 * _K0[0], 2.0**60 * 3 * _K1[0], 2.0**-30, 2.0**-60)
-_LIMIT = dict(zip((np.dtype(np.float32), np.dtype(np.float64)), (np.float32(65.1), np.float64(375.6))))
+_LIMIT: dict[Any, Any] = dict(zip((np.dtype(np.float32), np.dtype(np.float64)), (np.float32(65.1), np.float64(375.6))))
 _EXACT = constants(0.5, 1 / math.sqrt(2 * math.pi), -0.5)
+_SILU = constants(0.5, 80)
 _SIGN = {np.dtype(f"f{n}"): np.array(np.iinfo(f"i{n}").min, f"i{n}") for n in (4, 8)}
 _TAME = 1e12  # Σx² of a chunk below which no intermediate value overflows
 _WIDE = 1e3  # beyond it the GELU is x or 0 in every precision
@@ -215,22 +216,60 @@ def gelu(x: np.ndarray, approximate: str = "none", slope: bool = True) -> tuple[
         y, slopes = gelu(x.astype(np.float32), approximate, slope)
         return y.astype(x.dtype), None if slopes is None else slopes.astype(x.dtype)
     body = _gelu_tanh if approximate == "tanh" else _gelu_exact
+
+    def limited(part, out, change, scratch):
+        if np.dot(part, part) < _TAME:
+            body(part, out, change, scratch)
+        else:
+            body(np.clip(part, -_WIDE, _WIDE), out, change, scratch)
+            wide = part > _WIDE
+            out[wide] = part[wide]
+
+    return _with_slope(x, limited, slope)
+
+
+def silu(x: np.ndarray, slope: bool = True) -> tuple[np.ndarray, Any]:
+    """y = x·σ(x), σ the sigmoid, and the slope σ(x) + x·σ(x)·σ(−x) at each x.
+
+    x, any shape; y and slope of the same shape; the slope is None where it is not asked for.
+
+    >>> y, slope = silu(np.array([-1.0, 0.0, 1.0]))
+    >>> y.round(4), slope.round(4)
+    (array([-0.2689,  0.    ,  0.7311]), array([0.0723, 0.5   , 0.9277]))
+    """
+    return _with_slope(x, _silu, slope)
+
+
+def _with_slope(x, body, slope):
+    """body(part, y, its slope or None, scratch [4, n]) over pieces of x, any shape."""
     values = packed(x).reshape(-1)
     y = empty(values.shape, x.dtype)
     slopes = empty(values.shape, x.dtype) if slope else None
     places = chunks(0, values.size)
     scratch = empty((4, places[0].stop if places else 0), x.dtype)
-    with crew.apart, np.errstate(over="ignore", invalid="ignore"):
+    with crew.apart, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for at in places:
-            part, out = values[at], y[at]
-            change = None if slopes is None else slopes[at]
-            if np.dot(part, part) < _TAME:
-                body(part, out, change, scratch)
-            else:
-                body(np.clip(part, -_WIDE, _WIDE), out, change, scratch)
-                wide = part > _WIDE
-                out[wide] = part[wide]
+            body(values[at], y[at], None if slopes is None else slopes[at], scratch)
     return y.reshape(x.shape), None if slopes is None else slopes.reshape(x.shape)
+
+
+def _silu(x, y, slope, scratch):
+    """With h = exp(x/2) and q = 1/(h + 1/h): σ(x) = h·q and σ(−x) = q/h. σ(x) itself can be too small where x·q·h is
+    not."""
+    half, limit = _SILU[x.dtype]
+    t, h, q = (row[: x.size] for row in scratch[:3])
+    np.minimum(x, limit, out=t)  # beyond, σ(x) is 1
+    np.multiply(t, half, out=h)
+    np.exp(h, out=h)
+    np.reciprocal(h, out=q)
+    q += h
+    np.reciprocal(q, out=q)
+    np.multiply(x, q, out=y)
+    y *= h
+    if slope is not None:
+        t *= q
+        t += h
+        np.multiply(t, q, out=slope)
 
 
 def _gelu_tanh(x, y, slope, scratch):
