@@ -177,13 +177,19 @@ def test_weights_are_kept_for_a_backward_pass_only():
     y.sum().backward()
 
 
+@pytest.mark.parametrize("gap", [10, 25, 40, 80])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_key_far_above_the_others_keeps_its_gradient(dtype):
-    gap = 40.0
-    q, k, v = (np.array(x, dtype).reshape(1, 1, -1, 1) for x in ([1.0], [gap, 0.0], [3.0, 1.0]))
+def test_a_key_far_above_the_others_keeps_its_gradient(dtype, gap):
+    """Of one query with score `gap` for one key and less for the others: dS of the one is minus the sum of theirs."""
+    rng = np.random.default_rng(gap)
+    q, k, v = np.ones((1, 1, 1, 1)), rng.random((1, 1, 5, 1)), rng.standard_normal((1, 1, 5, 3))
+    k[0, 0, 2] = gap
+    q, k, v, g = (x.astype(dtype) for x in (q, k, v, rng.standard_normal((1, 1, 1, 3))))
     _, saved = kernels.attention(q, k, v, None, False, 1.0)
-    dq, dk, _ = kernels.attention_backward(np.ones_like(q), q, k, v, saved)
-    p = np.exp(-gap) / (1 + np.exp(-gap))
-    slope = 2 * p * (1 - p)
-    np.testing.assert_allclose(dk.ravel(), [slope, -slope], rtol=1e-5)
-    np.testing.assert_allclose(dq.ravel(), [slope * gap], rtol=1e-5)
+    _, dk, _ = kernels.attention_backward(g, q, k, v, saved)
+    others = np.arange(5) != 2
+    p = np.exp(k.ravel().astype(float) - gap) / np.exp(k.ravel().astype(float) - gap).sum()
+    along = (v.astype(float) @ g.astype(float).swapaxes(2, 3)).ravel()
+    ds = p * ((along - along[2]) - p[others] @ (along - along[2])[others])
+    ds[2] = -ds[others].sum()
+    np.testing.assert_allclose(dk.ravel(), ds, rtol=3e-5 if dtype == np.float32 else 1e-12)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...buffers import empty
-from ...sums import ones, product, row_dots, row_sums
+from ...sums import ones, product, row_sums
 from .. import crew
 from .common import Gradients
 
@@ -166,8 +166,8 @@ def attention_backward(
     need: which of (dQ, dK, dV) to compute.
     Results of the shapes of q, k, v, None where not needed, each laid out as [B, T, H, d]; for q, k and v of one shape
     they are the three parts of one [B, T, 3, H, d]. A query that may read nothing gives no gradient.
-    Σ dO ⊙ O is the mean of dP but for its rounding, which would be all that is left of the bracket of a weight near 1;
-    so what the mean of the brackets is beside 0 is taken from them.
+    As a row of dS adds up to 0, the dS of a weight above ½ is taken from the others: its own bracket is a difference of
+    nearly equal numbers.
     """
     batch, heads, queries, _ = q.shape
     keys, dtype = k.shape[2], q.dtype
@@ -178,7 +178,7 @@ def attention_backward(
         np.multiply(v.swapaxes(2, 3), scale, out=scaled)
         level = np.vecdot(g, output)[..., None]
         level *= scale
-    blocks = _blocks(queries, keys, is_causal, dtype.itemsize)
+    blocks, one = _blocks(queries, keys, is_causal, dtype.itemsize), ones(keys, dtype)
     if not any(p.size for p in weights):
         for d in (dq, dk, dv):
             if d is not None:
@@ -193,13 +193,22 @@ def attention_backward(
                 ds = empty(p.shape, dtype)
                 np.matmul(rows, scaled[group][..., :end], out=ds)
                 ds -= level[group][:, :, i:j]
-                ds -= row_dots(ds, p)[..., None]
                 ds *= p
+                _balance(ds, p, one[:end])
             if dq is not None:
                 product(ds, k[group][:, :, :end], out=dq[group][:, :, i:j])
             if dk is not None:
                 _add_product(dk[group][:, :, :end], ds, q[group][:, :, i:j], j == queries)
     return dq, dk, dv
+
+
+def _balance(ds, p, one):
+    """The dS of a weight above ½ becomes minus the sum of its row's others."""
+    flat = np.flatnonzero(p > 0.5)
+    if flat.size:
+        ds.reshape(-1)[flat] = 0
+        places, width = flat // ds.shape[-1], ds.shape[-1]
+        ds.reshape(-1)[flat] = -row_sums(ds.reshape(-1, width)[places], one)
 
 
 def _add_product(total, weights, rows, first):
