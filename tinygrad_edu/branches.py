@@ -96,6 +96,8 @@ def _lifted(r: Record, j: int, kind: type[Variable]) -> Any:
         return wrap(kind, array, r, 0, version)
     source = r.inputs[at] if at >= 0 else None
     if source is None:
+        if r.op.rounds_last and version is None and not array.ndim:
+            return array.item()  # a number next to float16: as a tensor it would be rounded to that
         return wrap(kind, array, version=version)
     return wrap(kind, array, source[0], source[1], version) if isinstance(source[0], Record) else source[0]
 

@@ -30,6 +30,15 @@ def wide(x: Array) -> Array:
     return x.astype(float32) if x.dtype == float16 else x
 
 
+def counting(dtype: Any) -> Any:
+    """The floating dtype to count in next to `dtype`: float16 has no 2049.
+
+    >>> counting(float16), counting(float64)
+    (dtype('float32'), dtype('float64'))
+    """
+    return float32 if dtype == float16 else dtype
+
+
 def narrow(x: Array, dtype: Any) -> Array:
     """`x` in `dtype`; what is too large for it becomes infinite without a warning."""
     if x.dtype == dtype:

@@ -172,8 +172,7 @@ class Curves(Elementwise, result=False):
     def logit(self, eps: float | None = None) -> Tensor:
         """ln(x / (1 − x)), x first brought into eps to 1 − eps."""
         x: Any = self if self.array.dtype.kind == "f" else choice.Cast(self, dtype=backend.default_dtype())
-        x = x if eps is None else x.clamp(eps, 1 - eps)
-        return (x / (1.0 - x)).log()
+        return arithmetic.Logit(x if eps is None else x.clamp(eps, 1 - eps))
 
     def nan_to_num(self, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
         """NaN, ∞ and −∞ replaced: by 0, and by the largest and smallest number of the dtype unless given."""

@@ -350,7 +350,7 @@ class Elementwise(Variable, result=False):
 
 def _between(x: Any, low: Any, high: Any) -> Any:
     """`clamp` to bounds that are tensors. As in PyTorch a bound has a gradient only where it lies strictly on the other
-    side of x, and of two bounds only where they are in order; what is NaN, a bound too, passes it on without one."""
+    side of x, and `low` only where it is below `high`; what is NaN, a bound too, passes it on to none but `high`."""
     found = x
     if low is not None:
         found = binary(arithmetic.Maximum, found, low)
@@ -366,5 +366,5 @@ def _between(x: Any, low: Any, high: Any) -> Any:
         found = choice.Where(under & (low < high) if high is not None else under, low, found)
     if high is not None:
         over = (x > high) | (low > high) if low is not None else x > high
-        found = choice.Where(number & over, high, found)
+        found = choice.Where(over, choice.Where(number, high, high + float("nan")), found)
     return found

@@ -105,7 +105,7 @@ class Reductions(Variable, result=False):
         size = arithmetic.Abs(x)
         if p in (float("inf"), float("-inf")):
             some_elements(self, axes, "norm")
-            return (reduction.Amax if p > 0 else reduction.Amin)(size, axes=axes, keepdim=keepdim)
+            return (reduction.Amax if p > 0 else reduction.Amin)(size, axes=axes, keepdim=keepdim, nan_shares=True)
         if p == 0:
             return reduction.CountNonzero(x, axes=axes, keepdim=keepdim)
         if p == 1:
@@ -125,21 +125,21 @@ class Reductions(Variable, result=False):
         none = choice.Equal(size, 0)
         powers = arithmetic.PowNumber(arithmetic.Div(choice.Where(none, 1.0, size), top), exponent=p)
         total = reduction.Sum(choice.Where(none, 0.0 if p > 0 else float("inf"), powers), axes=axes, keepdim=True)
-        zero = (total == 0) | (total == float("inf")) if p < 0 else total == 0
+        zero = total == (0 if p > 0 else float("inf"))
         found = choice.Where(zero, 0.0, arithmetic.PowNumber(choice.Where(zero, 1.0, total), exponent=1 / p) * top)
         lengths = tuple(n for i, n in enumerate(self.array.shape) if i not in axes)
         return found if keepdim else shape.Reshape(found, shape=lengths)
 
     @numpy_names
     def amax(self, dim: Dims = None, keepdim: bool = False) -> Tensor:
-        """The largest; equal ones share the gradient evenly."""
+        """The largest; equal ones share the gradient evenly. A NaN makes all gradients NaN, unlike those of `max`."""
         axes = reduced(self, dim, "amax")
         some_elements(self, axes, "amax")
         return reduction.Amax(self, axes=axes, keepdim=keepdim)
 
     @numpy_names
     def amin(self, dim: Dims = None, keepdim: bool = False) -> Tensor:
-        """The smallest; equal ones share the gradient evenly."""
+        """The smallest; equal ones share the gradient evenly. A NaN makes all gradients NaN, unlike those of `min`."""
         axes = reduced(self, dim, "amin")
         some_elements(self, axes, "amin")
         return reduction.Amin(self, axes=axes, keepdim=keepdim)
@@ -152,7 +152,7 @@ class Reductions(Variable, result=False):
         """
         dim = dim if other is None else other
         if dim is None:
-            return self.amax()
+            return self._extreme(reduction.Amax, "max")
         if isinstance(dim, Variable):
             return arithmetic.Maximum(self, dim)
         x = with_axis(self)
@@ -168,13 +168,18 @@ class Reductions(Variable, result=False):
         """
         dim = dim if other is None else other
         if dim is None:
-            return self.amin()
+            return self._extreme(reduction.Amin, "min")
         if isinstance(dim, Variable):
             return arithmetic.Minimum(self, dim)
         x = with_axis(self)
         axis = axis_of(x, dim, "min")
         some_elements(x, (axis,), "min")
         return ValuesIndices(*order.Min(x, axis=axis, keepdim=keepdim and self.array.ndim > 0))
+
+    def _extreme(self, op: Any, what: str) -> Tensor:
+        axes = reduced(self, None, what)
+        some_elements(self, axes, what)
+        return op(self, axes=axes, nan_shares=True)
 
     @numpy_names
     def argmax(self, dim: int | None = None, keepdim: bool = False) -> Tensor:

@@ -15,7 +15,8 @@ from tinygrad_edu.tape import Op
 
 
 def _below_the_largest(x, axis):
-    """(`x` minus the first largest along `axis`, where that one is); a row of −∞ alone stays as it is.
+    """(`x` minus the first largest along `axis`, where that one is); a row of −∞ alone stays as it is, NaN and ∞ leave
+    NaN.
 
     The gradient of the largest is that of all others with the other sign: its own, a 1 − p where p may have rounded to
     1, is never computed.
@@ -23,10 +24,10 @@ def _below_the_largest(x, axis):
     axis %= len(x.shape)
     place = [n if i == axis else 1 for i, n in enumerate(x.shape)]
     top, at = Max(x, axis=axis, keepdim=True)
-    finite = top > float("-inf")
     along = module_of(getattr(x, "array", x)).arange(x.shape[axis]).reshape(place)
-    first = LogicalAnd(at == along, finite)
-    return MaskedFill(Sub(x, Where(finite, top, 0.0)), first, value=0.0), first
+    z = Sub(x, Where(top == float("-inf"), 0.0, top))
+    first = LogicalAnd(at == along, z == 0)
+    return MaskedFill(z, first, value=0.0), first
 
 
 class Softmax(Op):
@@ -37,7 +38,7 @@ class Softmax(Op):
             return Exp(x)
         e = Exp(_below_the_largest(x, axis)[0])
         total = Sum(e, axes=(axis,), keepdim=True)
-        return Div(e, Where(total > 0, total, 1.0))
+        return Div(e, Where(total == 0, 1.0, total))
 
     @classmethod
     def has_kernel(cls, arrays):
@@ -84,9 +85,10 @@ class LogSumExp(Op):
             y = xp.log1p(rest + (total(first, axes, True) - 1).astype(exact.dtype)) + top
         return narrow(y if keepdim else y.squeeze(axes), x.dtype)
 
-    def dx(g, x, axes, keepdim, x_shape):
+    def dx(g, x, out, axes, keepdim, x_shape):
         """d{x} = d{out} ⊙ exp({x} − {out})"""
-        return kept(g, axes, keepdim, x_shape) * _softmax_over(x, axes)
+        none = (kept(out, axes, keepdim, x_shape) == float("inf")) & (x < float("inf"))  # softmax has only NaN there
+        return kept(g, axes, keepdim, x_shape) * Where(none, 0.0, _softmax_over(x, axes))
 
 
 def _softmax_over(x, axes):

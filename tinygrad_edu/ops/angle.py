@@ -1,7 +1,7 @@
 """Angles and their hyperbolic kin: inverse functions of sine, cosine, tangent, and the length of (x, y)."""
 
 from tinygrad_edu.backend import floating, module_of, quiet
-from tinygrad_edu.ops.arithmetic import Rsqrt
+from tinygrad_edu.ops.arithmetic import Abs, Rsqrt
 from tinygrad_edu.ops.choice import Where
 from tinygrad_edu.tape import Op
 
@@ -154,7 +154,8 @@ class Acosh(Op):
 
     def dx(g, x):
         """d{x} = d{out} / √({x}² − 1)"""
-        return g * (Rsqrt(x - 1.0) * Rsqrt(x + 1.0))
+        size = Abs(x)  # as in PyTorch there is a number below −1, too, where the value is none
+        return g * (Rsqrt(size - 1.0) * Rsqrt(size + 1.0))
 
 
 class Atanh(Op):

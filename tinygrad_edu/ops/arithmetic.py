@@ -1,7 +1,8 @@
 """Arithmetic, element by element; operands broadcast."""
 
 from tinygrad_edu.backend import floating, module_of, quiet
-from tinygrad_edu.ops.choice import Where
+from tinygrad_edu.ops.choice import Where, ZerosLike
+from tinygrad_edu.ops.shape import Detach
 from tinygrad_edu.sums import narrow, wide
 from tinygrad_edu.tape import Op
 
@@ -95,23 +96,47 @@ class Pow(Op):
     """{out} = {x}^{y}; at {x} = 0 the gradient of a {y} from 0 on is 0"""
 
     promotes = True
+    rounds_last = True
 
     def forward(x, y):
         with quiet(x):
             return _integer_power(x, y) if hasattr(x, "dtype") and x.dtype.kind != "f" else x**y
 
-    def dx(g, x, y, out):
+    def dx(g, x, y):
         """d{x} = d{out} ⊙ {y} ⊙ {x}^({y} − 1)"""
-        by = (y < 0.5) & (x != 0)  # where y − 1 may be rounded, which a large ln x multiplies, and x^y/x is exact
-        quotient = y / Where(by, x, 1.0)
-        slope = quotient * Where(by, out, Pow(x, Where(by, 1.0, y - 1.0)))
-        return g * Where(y == 0, 0.0, slope)  # also where x is 0 or NaN
+        return Where(y == 0, 0.0, g * (y * PowLess(x, y, less=1)))  # also where x is 0 or NaN, and g infinite
 
     def dy(g, x, y, out):
         """d{y} = d{out} ⊙ {out} ⊙ ln {x}"""
         if isinstance(x, int | float) and x:  # has no dtype of its own, and so all its digits
             return g * (out * Log(float(x)))
         return g * (out * Log(Where((x == 0) & (y >= 0), 1.0, x)))
+
+
+class PowLess(Op):
+    """{out} = {x}^({y} − {less}) with all the digits of {y}, an array or a number; the slope of x^y needs it"""
+
+    def forward(x, y, *, less):
+        xp, rest = module_of(x), y - less
+        # Where y is small, y − less is rounded, and a large ln x multiplies the error; x^y / x is exact there.
+        exact = (x > 0) & (x < float("inf")) & (y < less / 2)
+        if not hasattr(y, "dtype"):
+            y, rest = (xp.asarray(each, dtype=x.dtype) for each in (y, rest))
+        with quiet(x):
+            power = x ** xp.where(exact, y, rest)
+            divisor = xp.where(exact, x, xp.ones_like(x))
+            for _ in range(less):
+                power = power / divisor
+        return power
+
+    def dx(g, x, y, less):
+        """d{x} = d{out} ⊙ ({y} − {less}) ⊙ {x}^({y} − {less} − 1)"""
+        slope = g * (PowLess(x, y, less=less + 1) * (y - less))
+        return slope if isinstance(y, int | float) else Where(y == less, 0.0, slope)
+
+    def dy(g, x, y, out, less):
+        """d{y} = d{out} ⊙ {out} ⊙ ln {x}"""
+        return g * (out * Log(Where((x == 0) & (y >= less), 1.0, x)))
 
 
 def _integer_power(x, y):
@@ -131,16 +156,17 @@ class PowNumber(Op):
         if exponent == 3:
             return x * x * x  # a hundred times faster than x**3
         with quiet(x):
-            return x**exponent
+            return x**exponent if exponent != -0.5 else 1.0 / module_of(x).sqrt(x)
 
     def dx(g, x, exponent):
         """d{x} = {exponent} · d{out} ⊙ {x}^({exponent} − 1)"""
         if exponent == 0:
-            return g * 0.0
-        if exponent < 0.5 and exponent % 1:  # as for Pow: exponent − 1 may be rounded
-            slope = PowNumber(x, exponent=exponent) / Where(x == 0, 1.0, x)
-            return g * (Where(x == 0, float("inf"), slope) * float(exponent))
-        return g * x * 2.0 if exponent == 2 else g * (PowNumber(x, exponent=exponent - 1) * float(exponent))
+            return ZerosLike(g)
+        if exponent == 2:
+            return g * x * 2.0
+        rounded = exponent < 0.5 and exponent % 1 > 0
+        slope = PowLess(x, exponent, less=1) if rounded else PowNumber(x, exponent=exponent - 1)
+        return g * (slope * float(exponent))
 
 
 class Exp(Op):
@@ -165,6 +191,19 @@ class Log(Op):
     def dx(g, x):
         """d{x} = d{out} / {x}"""
         return g / x
+
+
+class Logit(Op):
+    """{out} = ln({x} / (1 − {x})), the inverse of the sigmoid"""
+
+    def forward(x):
+        with quiet(x):
+            p = wide(floating(x))
+            return narrow(module_of(x).log(p / (1.0 - p)), floating(x).dtype)
+
+    def dx(g, x):
+        """d{x} = d{out} / ({x} ⊙ (1 − {x})), NaN outside of 0 to 1"""
+        return g / Where((x < 0) | (x > 1), float("nan"), x * (1.0 - x))
 
 
 class Sqrt(Op):
@@ -198,7 +237,7 @@ class Sign(Op):
 
     def dx(g):
         """d{x} = 0"""
-        return g * 0.0
+        return ZerosLike(g)
 
 
 class Maximum(Op):
@@ -232,7 +271,8 @@ class Xlogy(Op):
 
     def dx(g, x, y):
         """d{x} = d{out} ⊙ ln {y}, 0 where {x} = 0 and {y} ≤ 0"""
-        return g * Log(Where((x == 0) & (y <= 0), 1.0, y))
+        none = (x == 0) & (y <= 0)
+        return Where(none, 0.0, Xlogy(g, Where(none, 1.0, y)))  # a gradient of 0 stays 0
 
     def dy(g, x, y):
         """d{y} = d{out} ⊙ {x} / {y}"""
@@ -288,7 +328,7 @@ class Floor(Op):
 
     def dx(g):
         """d{x} = 0"""
-        return g * 0.0
+        return ZerosLike(g)
 
 
 class Trunc(Op):
@@ -299,7 +339,7 @@ class Trunc(Op):
 
     def dx(g):
         """d{x} = 0"""
-        return g * 0.0
+        return ZerosLike(g)
 
 
 class Round(Op):
@@ -310,7 +350,7 @@ class Round(Op):
 
     def dx(g):
         """d{x} = 0"""
-        return g * 0.0
+        return ZerosLike(g)
 
 
 class Remainder(Op):
@@ -346,13 +386,14 @@ class Fmod(Op):
 
     def dy(g, x, y):
         """d{y} = −d{out} ⊙ trunc({x} / {y})"""
-        return -(g * Trunc(x / y))
+        return -(g * Trunc(Detach(x / y)))
 
 
 class FloorDivide(Op):
     """{out} = ⌊{x} / {y}⌋"""
 
     promotes = True
+    rounds_last = True
 
     def forward(x, y):
         with quiet(x):
@@ -360,8 +401,8 @@ class FloorDivide(Op):
 
     def dx(g):
         """d{x} = 0"""
-        return g * 0.0
+        return ZerosLike(g)
 
     def dy(g):
         """d{y} = 0"""
-        return g * 0.0
+        return ZerosLike(g)

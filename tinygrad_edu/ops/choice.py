@@ -1,6 +1,6 @@
 """Ops that choose, compare and convert, element by element."""
 
-from tinygrad_edu.backend import module_of, quiet
+from tinygrad_edu.backend import float16, float32, module_of, quiet
 from tinygrad_edu.tape import Op
 
 
@@ -35,6 +35,13 @@ class MaskedFill(Op):
         return MaskedFill(g, mask, value=0.0)
 
 
+class ZerosLike(Op):
+    """{out} = zeros in the shape of {x}: 0 · {x} would be NaN where that is infinite"""
+
+    def forward(x):
+        return module_of(x).zeros_like(x)
+
+
 class Cast(Op):
     """{out} = {x} as {dtype}"""
 
@@ -45,6 +52,11 @@ class Cast(Op):
     def dx(g, x_dtype):
         """d{x} = d{out} as the dtype of {x}"""
         return Cast(g, dtype=x_dtype)
+
+
+def whole(x):
+    """`x`, in float32 where it is float16: for a rule with a number that float16 may not hold."""
+    return Cast(x, dtype=float32) if x.dtype == float16 else x
 
 
 class Equal(Op):

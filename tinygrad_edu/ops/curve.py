@@ -7,7 +7,7 @@ rounded to 1; and it is an op whose own rule does not subtract either, so that s
 from tinygrad_edu import kernels
 from tinygrad_edu.backend import floating, module_of, quiet
 from tinygrad_edu.ops.arithmetic import Abs, Exp
-from tinygrad_edu.ops.choice import Where
+from tinygrad_edu.ops.choice import Where, whole
 from tinygrad_edu.sums import narrow, wide
 from tinygrad_edu.tape import Op
 
@@ -146,7 +146,7 @@ class Softplus(Op):
 
     def dx(g, x, beta):
         """d{x} = d{out} ⊙ σ({beta} {x})"""
-        return g * Sigmoid(x * beta)
+        return g * Sigmoid(whole(x) * beta)
 
 
 class LogAddExp(Op):
@@ -178,23 +178,27 @@ class LeakyRelu(Op):
     """{out} = {x} where {x} > 0, else {slope} {x}"""
 
     def forward(x, *, slope):
-        return module_of(x).where(x > 0, x, x * slope)
+        with quiet(x):
+            return narrow(module_of(x).where(x > 0, x, wide(x) * slope), x.dtype)
 
     def dx(g, x, slope):
         """d{x} = d{out} where {x} > 0, else {slope} d{out}"""
-        return Where(x > 0, g, g * slope)
+        return Where(x > 0, g, whole(g) * slope)
 
 
 class Elu(Op):
-    """{out} = {x} where {x} > 0, else {alpha} (exp {x} − 1)"""
+    """{out} = {x} where {x} > 0, else {alpha} (exp({x} / {width}) − 1)"""
 
-    def forward(x, *, alpha):
+    def forward(x, *, alpha, width=1.0):
         xp = module_of(x)
-        return xp.where(x > 0, x, alpha * xp.expm1(xp.minimum(x, 0)))
+        with quiet(x):
+            left = alpha * xp.expm1(xp.minimum(wide(x), 0) / width)
+        return narrow(xp.where(x > 0, x, left), x.dtype)
 
-    def dx(g, x, alpha):
-        """d{x} = d{out} where {x} > 0, else {alpha} d{out} ⊙ exp {x}"""
-        return Where(x > 0, g, g * (Exp(Where(x > 0, 0.0, x)) * alpha))
+    def dx(g, x, alpha, width):
+        """d{x} = d{out} where {x} > 0, else {alpha} / {width} d{out} ⊙ exp({x} / {width})"""
+        left = whole(Where(x < 0, x, 0.0))  # at 0 the second derivative is 0, as in PyTorch
+        return Where(x <= 0, g * (Exp(left / width) * (alpha / width)), g)  # which passes at NaN
 
 
 class Softsign(Op):

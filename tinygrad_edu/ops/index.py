@@ -4,6 +4,7 @@ from tinygrad_edu.backend import add_along, add_at, change_along, is_array, modu
 from tinygrad_edu.ops.arithmetic import Maximum
 from tinygrad_edu.ops.choice import Cast
 from tinygrad_edu.ops.shape import Permute
+from tinygrad_edu.sums import counting
 from tinygrad_edu.tape import Op
 
 
@@ -143,7 +144,7 @@ class ScatterExtreme(Op):
 
 
 def _won(x, out):
-    return Cast(x == out, dtype=x.dtype)
+    return Cast(x == out, dtype=counting(x.dtype))
 
 
 def _winners(x, src, index, out, axis):

@@ -1,9 +1,9 @@
 """Ops that shorten axes: sums, means, maxima, over a tuple of axes."""
 
 from tinygrad_edu.backend import floating, largest, module_of, quiet, sum_dtype
-from tinygrad_edu.ops.choice import Cast, Where
+from tinygrad_edu.ops.choice import Cast, Where, ZerosLike
 from tinygrad_edu.ops.shape import Cat, Expand, Narrow, Permute, Reshape
-from tinygrad_edu.sums import narrow, total, wide
+from tinygrad_edu.sums import counting, narrow, total, wide
 from tinygrad_edu.tape import Op
 
 
@@ -44,27 +44,42 @@ class Mean(Op):
 
 
 class Amax(Op):
-    """{out} = max {x} over {axes}; equal maxima share the gradient evenly"""
+    """{out} = max {x} over {axes}; equal maxima share the gradient evenly
 
-    def forward(x, *, axes, keepdim=False):
+    A NaN makes the result NaN. It then has the gradient where `nan_shares`, else all gradients are NaN: PyTorch's max()
+    and norms, and its amax.
+    """
+
+    def forward(x, *, axes, keepdim=False, nan_shares=False):
         return x.max(axis=axes, keepdims=keepdim)
 
-    def dx(g, x, out, axes, keepdim, x_shape):
+    def dx(g, x, out, axes, keepdim, nan_shares, x_shape):
         """d{x} = d{out} / (number of maxima) where {x} = {out}, else 0"""
-        top = Cast(x == kept(out, axes, keepdim, x_shape), dtype=x.dtype)
-        return top * (kept(g, axes, keepdim, x_shape) / Sum(top, axes=axes, keepdim=True))
+        return _shared(kept(g, axes, keepdim, x_shape), x, kept(out, axes, keepdim, x_shape), axes, nan_shares)
 
 
 class Amin(Op):
-    """{out} = min {x} over {axes}; equal minima share the gradient evenly"""
+    """{out} = min {x} over {axes}; equal minima share the gradient evenly
 
-    def forward(x, *, axes, keepdim=False):
+    NaN: as of amax.
+    """
+
+    def forward(x, *, axes, keepdim=False, nan_shares=False):
         return x.min(axis=axes, keepdims=keepdim)
 
-    def dx(g, x, out, axes, keepdim, x_shape):
+    def dx(g, x, out, axes, keepdim, nan_shares, x_shape):
         """d{x} = d{out} / (number of minima) where {x} = {out}, else 0"""
-        bottom = Cast(x == kept(out, axes, keepdim, x_shape), dtype=x.dtype)
-        return bottom * (kept(g, axes, keepdim, x_shape) / Sum(bottom, axes=axes, keepdim=True))
+        return _shared(kept(g, axes, keepdim, x_shape), x, kept(out, axes, keepdim, x_shape), axes, nan_shares)
+
+
+def _shared(g, x, extreme, axes, nan_shares):
+    """`g` divided among the `x` that are the extreme."""
+    won = x == extreme
+    if nan_shares:
+        won = won | ((x != x) & (extreme != extreme))
+    among = Cast(won, dtype=counting(x.dtype))
+    share = g / Sum(among, axes=axes, keepdim=True)
+    return Where(won, share, 0.0) if nan_shares else among * share
 
 
 class CountNonzero(Op):
@@ -75,7 +90,7 @@ class CountNonzero(Op):
 
     def dx(g, axes, keepdim, x_shape):
         """d{x} = 0"""
-        return Expand(kept(g * 0.0, axes, keepdim, x_shape), shape=x_shape)
+        return Expand(kept(ZerosLike(g), axes, keepdim, x_shape), shape=x_shape)
 
 
 class Any(Op):

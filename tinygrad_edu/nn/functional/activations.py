@@ -150,15 +150,16 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: b
     min_val, max_val = (number(v, f"hardtanh: {n}") for n, v in (("min_val", min_val), ("max_val", max_val)))
     if min_val > max_val:
         raise ValueError(f"hardtanh: min_val must not be above max_val, got {min_val:g} and {max_val:g}")
-    inside = (x > min_val) & (x < max_val)
-    return choice.Where(inside, x, x.detach().clamp(min_val, max_val))
+    outside = (x <= min_val) | (x >= max_val)
+    return choice.Where(outside, x.detach().clamp(min_val, max_val), x)  # the gradient passes at NaN
 
 
 def hardsigmoid(input: Any, inplace: bool = False) -> Tensor:
     """y = (x + 3) / 6 brought into 0 to 1, any shape."""
     if inplace:
         return in_place(hardsigmoid, input)
-    return relu6(floating_of(input, "hardsigmoid: input") + 3.0) / 6.0
+    x = floating_of(input, "hardsigmoid: input") + 3.0
+    return choice.Where((x > 0) & (x < 6), x, x.detach().clamp(0.0, 6.0)) / 6.0  # unlike relu6, 0 is the slope at NaN
 
 
 def hardswish(input: Any, inplace: bool = False) -> Tensor:
@@ -195,8 +196,7 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     alpha = number(alpha, "celu: alpha", nan=True)
     if not alpha:
         raise ValueError("celu: alpha must not be 0: the formula divides by it")
-    right = x > 0
-    return choice.Where(right, x, curve.Expm1(choice.Where(right, 0.0, x) / alpha) * alpha)
+    return curve.Elu(x, alpha=alpha, width=alpha)
 
 
 def softsign(input: Any) -> Tensor:
