@@ -18,6 +18,16 @@ INF, NAN = float("inf"), float("nan")
 PLACES = [-INF, -2.5, -2.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 2.0, 2.5, 3.0, INF, NAN]
 FINITE = [x for x in PLACES if np.isfinite(x)]
 ROWS = [[0, 0, 0], [1, 1, 0], [2, 2, 2], [-1, 1, -1], [0, 3, 0], [3, 1, 2], [5, 5, 1], [0, 0, 5, 7], [2, 1, NAN]]
+INFINITE = [
+    [1, INF, INF],
+    [-INF, -INF],
+    [INF, -INF, 2, INF],
+    [-INF, 1],
+    [-INF, INF],
+    [1, NAN, INF],
+    [NAN],
+    [3, NAN, NAN],
+]
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +53,33 @@ def same(function: Callable[..., Any], *arrays: Any, gradients: bool = True) -> 
             np.testing.assert_allclose(f.array, e.numpy(force=True), rtol=1e-9, atol=1e-12)
 
 
+def same_twice(function: Callable[..., Any], *arrays: Any, g: float = 1.0, dtype: str = "float64") -> None:
+    """Values, gradients from `g` and second derivatives; where PyTorch's derivative is NaN, ours may be a limit."""
+    tolerance = {"float64": 1e-9, "float16": 2e-3}[dtype]
+
+    def derivatives(lib: Any, grad: Any, xs: list[Any]) -> list[Any]:
+        y = function(lib, *xs)
+        found = grad(y, xs, lib.full_like(y, g), create_graph=True, allow_unused=True)
+        again = [
+            grad(d, xs, lib.ones_like(d), allow_unused=True) if d is not None and d.requires_grad else [None] * len(xs)
+            for d in found
+        ]
+        return [y, *found, *itertools.chain(*again)]
+
+    theirs = derivatives(
+        torch, torch.autograd.grad, [torch.tensor(np.array(a, dtype), requires_grad=True) for a in arrays]
+    )
+    ours = derivatives(tg, tg.grad, [tg.tensor(np.array(a, dtype), requires_grad=True) for a in arrays])
+    for number, (e, f) in enumerate(zip(theirs, ours, strict=True)):
+        if e is None and f is None:
+            continue
+        expected = np.zeros(f.array.shape) if e is None else e.numpy(force=True)
+        found = np.zeros(expected.shape) if f is None else f.array
+        if number:
+            found = np.where(np.isnan(expected), np.nan, found)
+        np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * 1e-3, err_msg=f"output {number}")
+
+
 def pairs(values: list[float]) -> tuple[np.ndarray, np.ndarray]:
     a, b = np.array(list(itertools.product(values, values))).T.copy()
     return a, b
@@ -58,6 +95,67 @@ def triples(values: list[float]) -> tuple[np.ndarray, ...]:
 )
 def test_curves(name: str) -> None:
     same(lambda lib, x: getattr(lib, name)(x), PLACES)
+
+
+@pytest.mark.parametrize("g", [1.0, 0.0, INF])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "abs", "floor", "ceil", "round", "trunc", "sign", "sgn", "frac", "sqrt", "rsqrt", "log", "log2", "log10",
+        "log1p", "asin", "acos", "asinh", "acosh", "atan", "atanh", "logit", "reciprocal", "square", "relu",
+    ],
+)  # fmt: skip
+def test_curves_twice_and_from_infinite_gradients(name: str, g: float) -> None:
+    same_twice(lambda lib, x: getattr(lib, name)(x), PLACES, g=g)
+
+
+@pytest.mark.parametrize("g", [1.0, 0.0, INF])
+@pytest.mark.parametrize("p", [0, 1, 2, 3, 4, -1, -2, 0.5, 1.5, 2.5, -0.5, -1.5, 0.3, 1e-3, INF, -INF])
+def test_powers_everywhere(p: float, g: float) -> None:
+    same_twice(lambda lib, x: x**p, PLACES, g=g)
+    same_twice(lambda lib, x: p**x, PLACES, g=g)
+
+
+@pytest.mark.parametrize("g", [1.0, 0.0, INF])
+@pytest.mark.parametrize("name", ["pow", "xlogy", "maximum", "fmod", "remainder"])
+def test_pairs_twice(name: str, g: float) -> None:
+    same_twice(
+        lambda lib, x, y: getattr(lib, name)(x, y), *pairs([-INF, -2, -0.5, -0.0, 0, 1e-30, 0.5, 1, 3, INF]), g=g
+    )
+
+
+@pytest.mark.parametrize("name", ["relu6", "hardtanh", "leaky_relu", "elu", "celu", "selu"])
+def test_bends_at_bounds_and_nan(name: str) -> None:
+    same_twice(lambda lib, x: getattr(lib.nn.functional, name)(x), [*PLACES, 6.0])
+
+
+def test_the_slope_of_hardsigmoid_at_nan_is_0() -> None:
+    for lib in (torch, tg):
+        x = lib.tensor([NAN], requires_grad=True)
+        lib.nn.functional.hardsigmoid(x).sum().backward()
+        assert x.grad.tolist() == [0.0]
+
+
+@pytest.mark.parametrize("count", [2049, 70000])
+def test_ties_are_counted_beyond_float16(count: int) -> None:
+    calls: list[Callable[[Any, Any], Any]] = [
+        lambda lib, x: x.amax(), lambda lib, x: x.max(), lambda lib, x: x.min(), lambda lib, x: x.amin(0),
+        lambda lib, x: x.norm(INF), lambda lib, x: x.aminmax()[1],
+        lambda lib, x: lib.ones(1, dtype=lib.float16).scatter_reduce(0, lib.zeros(count, dtype=lib.int64), x, "amax"),
+    ]  # fmt: skip
+    for number, call in enumerate(calls):
+        x = tg.ones(count, dtype=tg.float16, requires_grad=True)
+        (slope,) = tg.grad(call(tg, x).sum() * 20000, [x])
+        np.testing.assert_allclose(slope.array, 20000 / count, rtol=2e-3, err_msg=f"{number}")
+
+
+@pytest.mark.parametrize("alpha", [65504.0, 1e5, -1e5, 1e-6, 1e38])
+@pytest.mark.parametrize("name", ["elu", "celu", "leaky_relu", "mul", "div"])
+def test_numbers_that_float16_does_not_hold(name: str, alpha: float) -> None:
+    def call(lib: Any, x: Any) -> Any:
+        return getattr(lib if name in ("mul", "div") else lib.nn.functional, name)(x, alpha)
+
+    same_twice(call, [-INF, -6e4, -12.0, -11.0, -1.0, -1e-3, 1e-3, 0.5, 5.0, INF, NAN], dtype="float16")
 
 
 @pytest.mark.parametrize("name", ["maximum", "minimum", "fmax", "fmin", "xlogy", "mul", "div", "atan2"])
@@ -82,8 +180,9 @@ def test_clamp_and_lerp() -> None:
     same(lambda lib, x: x.clamp(2, -1), PLACES)
     same(lambda lib, x, y: x.clamp(min=y), *pairs(PLACES))
     same(lambda lib, x, y: x.clamp(max=y), *pairs(PLACES))
-    same(lambda lib, *xs: lib.clamp(*xs), *triples([-1, 0, 2, INF]))
-    same(lambda lib, *xs: lib.clamp(*xs), *triples([-1, 0, 2, NAN, INF]), gradients=False)
+    same(lambda lib, *xs: lib.clamp(*xs), *triples([-1, 0, 2, NAN, INF, -INF]))
+    for low, high in itertools.product([-1, 2, NAN, INF, -INF], repeat=2):
+        same(lambda lib, x, low=low, high=high: x.clamp(low, high), PLACES)
     same(lambda lib, *xs: lib.lerp(*xs), *triples([-1, 0, 0.5, 1, 1e20]))
     for weight in (0, 0.3, 0.5, 1, 2):
         same(lambda lib, x, y, w=weight: lib.lerp(x, y, w), *pairs(FINITE))
@@ -92,7 +191,7 @@ def test_clamp_and_lerp() -> None:
 @pytest.mark.parametrize("row", ROWS)
 @pytest.mark.parametrize("name", ["amax", "amin", "max", "min", "median", "prod", "std", "nansum", "nanmean"])
 def test_reductions(name: str, row: list[float]) -> None:
-    if name in ("max", "min", "amax", "amin", "prod", "std") and NAN in row:
+    if name in ("prod", "std") and NAN in row:
         pytest.skip("a NaN spoils all")
     same(lambda lib, x: getattr(x, name)(), row)
     if name in ("amax", "amin", "max", "min", "median", "prod"):
@@ -108,6 +207,36 @@ def test_the_median_of_several_nan_is_the_first() -> None:
 @pytest.mark.parametrize("p", [0, 0.5, 1, 1.5, 2, 3, INF, -INF, -1, -0.5])
 def test_norms(p: float, row: list[float]) -> None:
     same(lambda lib, x: lib.linalg.vector_norm(x, p), row)
+
+
+@pytest.mark.parametrize("row", INFINITE)
+@pytest.mark.parametrize("p", [0, 0.5, 1, 1.5, 2, 2.5, 3, 4, INF, -INF, -1, -0.5])
+def test_norms_of_infinities_and_nan(p: float, row: list[float]) -> None:
+    same_twice(lambda lib, x: x.norm(p), row)
+
+
+@pytest.mark.parametrize("row", INFINITE)
+@pytest.mark.parametrize("name", ["max", "min", "amax", "amin"])
+def test_extremes_of_infinities_and_nan(name: str, row: list[float]) -> None:
+    same_twice(lambda lib, x: getattr(x, name)(), row)
+    same_twice(lambda lib, x: getattr(x, name)(), row, g=0.0)
+    if name[0] == "a":
+        same_twice(lambda lib, x: getattr(x, name)(0), [row, row])
+
+
+@pytest.mark.parametrize("row", INFINITE)
+def test_logsumexp_of_infinities_and_nan(row: list[float]) -> None:
+    same_twice(lambda lib, x: x.logsumexp(0), row)
+    same_twice(lambda lib, x: x.logsumexp((0, 1)), [row, row])
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+@pytest.mark.parametrize("row", [[1, NAN, 2], [INF, 1], [INF, INF, NAN], [NAN, NAN]])
+def test_a_recorded_softmax_of_what_is_no_number(name: str, row: list[float]) -> None:
+    x = tg.tensor(row, requires_grad=True)
+    y = getattr(x, name)(0)
+    (d,) = tg.grad((y * tg.arange(len(row))).sum(), [x], create_graph=True)
+    assert np.isnan(d.array).all()
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "bool"])
