@@ -216,6 +216,51 @@ def test_a_changed_config_is_refused(saved: Path, change: dict[str, Any], messag
         load_checkpoint(saved)
 
 
+@pytest.mark.parametrize(("name", "value"), [("heads", 4), ("dropout", 0.0), ("activation", "relu"), ("norm", "rms")])
+def test_an_option_that_was_edited_is_refused_though_the_weights_fit(saved: Path, name: str, value: Any) -> None:
+    path = saved / "config.json"
+    head = json.loads(path.read_text())
+    assert head["config"][name] != value
+    head["config"][name] = value
+    path.write_text(json.dumps(head))
+    with pytest.raises(CheckpointError, match=r"config\.json was edited|does not fit"):
+        load_checkpoint(saved).build(MODELS)
+    del head["config_sha256"]  # an older file
+    path.write_text(json.dumps(head))
+    if name in ("heads", "dropout"):
+        load_checkpoint(saved).build(MODELS)
+
+
+@pytest.mark.parametrize("name", ["step", "tokens", "seconds", "text_sha256", "best", "optimizer_steps", "order"])
+def test_a_field_of_the_state_that_was_edited_is_refused(saved: Path, name: str) -> None:
+    """As is one that could just as well be right, and one that is written differently."""
+    path = saved / "state.json"
+    state = json.loads(path.read_text())
+    for other in (state[name] + 1 if name in ("step", "tokens", "seconds") else {}, state[name]):
+        path.write_text(json.dumps({**state, name: other}))
+        with pytest.raises(CheckpointError, match=r"state\.json is damaged"):
+            load_checkpoint(saved, resume=True)
+
+
+def test_a_step_before_the_steps_of_the_optimizer_is_refused(tmp_path: Path) -> None:
+    trainer = Trainer(gpt(), IDS, SMALL)
+    for _ in range(3):
+        trainer.advance()
+    state, tensors = trainer.state()
+    for changed in ({"step": 2}, {"best": {**state["best"], "step": 4}}):
+        with pytest.raises(CheckpointError, match="other parts of it are of step"):
+            Trainer(gpt(), IDS, SMALL).load_state({**state, **changed}, tensors)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 3e38])
+def test_what_could_not_be_loaded_is_not_saved(tmp_path: Path, value: float) -> None:
+    save(tmp_path, {"w": np.zeros(3, np.float32)})
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(CheckpointError, match="no checkpoint was written"):
+        save(tmp_path, {"v": np.zeros(3, np.float32), "w": np.array([1, value], np.float32)}, 2)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
 def test_no_checkpoint_at_all(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     for folder, message in (

@@ -264,6 +264,68 @@ class TestSignals:
         assert state["step"] in ((2, 3) if count == 1 else (1, 2))
         assert run("bigram", "--resume", out) == 0
 
+    @pytest.mark.parametrize("exists", [False, True])
+    @pytest.mark.parametrize("where", ["prepare_folder", "make_folder", "locked", "_check_run_in", "Shards", "Display"])
+    def test_before_the_first_step(
+        self,
+        text: Path,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+        where: str,
+        exists: bool,
+    ) -> None:
+        """A signal just after one of the things that are done before it leaves what was there, and nothing else."""
+        out, number = tmp_path / "run", signal.SIGHUP if exists else signal.SIGTERM
+        if exists:
+            assert run("bigram", "--data", text, "--out", out, *SMALL) == 0
+        before = {path.name: path.read_bytes() for path in out.glob("*")}
+        original, calls = getattr(train, where), []
+
+        def struck(*arguments: Any, **named: Any) -> Any:
+            made = original(*arguments, **named)
+            calls.append(where)
+            if where not in ("locked", "Shards", "Display"):
+                if len(calls) == (2 if where == "_check_run_in" else 1):
+                    signal.raise_signal(number)
+                return made
+
+            @contextlib.contextmanager
+            def inside() -> Any:
+                with made as entered:
+                    signal.raise_signal(number)
+                    yield entered
+
+            return inside()
+
+        monkeypatch.setattr(train, where, struck)
+        assert run("bigram", "--data", text, "--out", out, "--overwrite", *SMALL) == 128 + number
+        assert capsys.readouterr().out.splitlines()[-1].startswith("stopped before the first step")
+        assert {path.name: path.read_bytes() for path in out.glob("*")} == before
+        assert out.exists() == exists
+
+    def test_any_moment_of_a_start(self, text: Path, tmp_path: Path) -> None:
+        """A process struck while it starts leaves no lock, no temporary file and no traceback."""
+        for turn in range(4):
+            out = tmp_path / f"run{turn}"
+            command = ["bigram", "--data", str(text), "--out", str(out), "--steps", "1000000"]
+            with subprocess.Popen(
+                [sys.executable, "-m", "tools.train", *command],
+                cwd=ROOT,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+            ) as running:
+                assert running.stderr is not None
+                while not out.exists():
+                    assert running.poll() is None
+                time.sleep(0.008 * turn)
+                running.send_signal(signal.SIGTERM)
+                assert running.wait(60) == 128 + signal.SIGTERM
+                assert running.stderr.read() == ""
+            assert not list(out.glob(".*"))
+            assert not out.exists() or load_checkpoint(out, resume=True)
+
     def test_a_closed_terminal(self, text: Path, tmp_path: Path) -> None:
         """SIGHUP twice, and output that can no longer be written: the run is saved all the same."""
         pty = pytest.importorskip("pty")

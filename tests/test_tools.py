@@ -846,6 +846,26 @@ def test_divergence_names_the_op_its_module_and_its_line(copied: Path) -> None:
     assert re.search(r"first .*models/\w+\.py\", line \d+, in module GPT", found.stderr), found.stderr
 
 
+@pytest.mark.parametrize("rate", ["1e20", "1e35", "3e38"])
+def test_weights_that_explode_leave_the_last_good_checkpoint(
+    text: Path, copied: Path, rate: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where a new run was about to take the place of the old one, and where it would be the best one yet."""
+    options = ["--lr", rate, "--min-lr", rate, "--eval-every", 1, "--keep-best"]
+    started = load_checkpoint(copied, resume=True)
+    written = ("loss.png", "loss.svg", "metrics.jsonl")  # these tell of the steps that were made
+    before = {name: content for name, content in files(copied).items() if Path(name).name not in written}
+    assert here(train, "gpt", "--resume", copied, "--steps", 50, *options) == 1
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    after = load_checkpoint(copied, resume=True)
+    assert after.state == started.state
+    assert {name: content for name, content in files(copied).items() if name in before} == before
+    assert here(train, "gpt", "--data", text, "--out", copied, "--overwrite", *SMALL, *options) == 1
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert {name: content for name, content in files(copied).items() if name in before} == before
+    assert not (copied / "best").exists()
+
+
 # best, and what a model can be started from
 
 

@@ -161,6 +161,31 @@ def test_a_diverged_loss_stops_before_the_weights_change(value: float) -> None:
     assert arrays_equal(before, trainer.weights())
 
 
+@pytest.mark.parametrize("value", [math.nan, math.inf, 1e30])
+@pytest.mark.parametrize("what", ["weight", "state"])
+@pytest.mark.parametrize("resumable", [True, False])
+def test_a_step_that_spoils_the_weights_is_not_saved(tmp_path: Path, value: float, what: str, resumable: bool) -> None:
+    trainer = Trainer(gpt(), IDS, SMALL)
+    trainer.advance()
+    trainer.save(tmp_path, "gpt", TOKENIZER)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    p = next(iter(trainer.model.parameters()))
+    (p.array if what == "weight" else trainer.optimizer.state[p]["exp_avg"].array)[0] = value
+    if what == "state" and value == 1e30:
+        trainer.save(tmp_path, "gpt", TOKENIZER, resumable=resumable)
+        return
+    with pytest.raises(TrainingError, match=r"step 1 left .*try a lower lr"):
+        trainer.save(tmp_path, "gpt", TOKENIZER, resumable=resumable)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("name", ["lr", "muon_lr", "min_lr"])
+def test_a_rate_beyond_float32_is_refused(name: str) -> None:
+    for value in (1e308, 3.5e38, math.inf, math.nan, -1.0):
+        with pytest.raises(ValueError, match=rf"{name} is .*must lie in \[0, 3.4e\+38\]"):
+            TrainConfig(**{name: value})  # type: ignore[arg-type]
+
+
 def test_decay_spares_tensors_of_one_axis() -> None:
     groups = Trainer(gpt(), IDS, SMALL).optimizer.param_groups
     assert [group["weight_decay"] for group in groups] == [0.1, 0.0]

@@ -237,10 +237,18 @@ def _drop(stream: Any) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
+def _interrupt(number: int, _: Any) -> NoReturn:
+    raise KeyboardInterrupt(number)
+
+
 def _prepare() -> None:
-    """Make good what the shell may have left out: closed streams, a terminal that cannot show every character."""
+    """Let the signals that end a program end it as Ctrl-C does, so that what it was writing is cleared away; and make
+    good what the shell may have left out: closed streams, a terminal that cannot show every character."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as it is for a program started in the background
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):  # Windows knows no SIGHUP
+        if signal.getsignal(number) is signal.SIG_DFL:  # ignored under nohup
+            signal.signal(number, _interrupt)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - open until the end

@@ -32,7 +32,6 @@ from tinygrad_edu.training import (
     TrainingError,
     load_checkpoint,
     read_metrics,
-    save_checkpoint,
 )
 from tinygrad_edu.training.checkpoint import CONFIG, FILES, NEXT
 from tools import corpus
@@ -305,10 +304,13 @@ def main(arguments: list[str]) -> int:
 def _train(plan: Plan) -> int:
     with users_mistakes():
         trainer, tokenizer = build(plan)
-        folder = prepare_folder(plan)
     config, start = plan.training, trainer.step
     problem = None
     with ExitStack() as stack, users_mistakes((OSError,)):
+        # before anything is made in the folder: a signal that ended the process there would leave it
+        asked = stack.enter_context(stop_politely())
+        with users_mistakes():
+            folder = prepare_folder(plan)
         stack.callback(_remove_if_empty, folder)  # where not one step was possible
         lock = stack.enter_context(locked(folder))
         _check_run_in(folder, plan)  # what was so before the lock may have changed
@@ -322,45 +324,49 @@ def _train(plan: Plan) -> int:
         if plan.run.device == "cpu":
             shards = stack.enter_context(Shards(config.threads or None))
             trainer.backward, trainer.threads = shards.backward, shards.n
-        asked = stack.enter_context(stop_politely())
         display = stack.enter_context(Display(start, config.steps))
-        saved = None
+        saved, untouched = None, False
         try:
-            for report in trainer:
+            while not (trainer.finished or asked.signal):
+                report = trainer.advance()
                 lock.check()
                 if record is None:
-                    record = _begin(plan, folder, start)
+                    record = _begin(plan, folder, trainer, start)
                 display.show(report)
                 if report.metrics is not None:
                     record.append(report.metrics)
                 measured = report.metrics is not None and report.metrics.val_loss is not None
                 if report.best and config.keep_best:
                     _save_best(trainer, folder, plan.name, tokenizer)
-                if asked.signal or (report.step % config.save_every == 0 if config.save_every else measured):
+                if report.step % config.save_every == 0 if config.save_every else measured:
                     trainer.save(folder, plan.name, tokenizer)
                     saved = report.step
-                if asked.signal:
-                    break
+            lock.check()
+            untouched = bool(asked.signal) and record is None and not trainer.finished
+            if saved != trainer.step and not untouched:
+                if record is None:
+                    record = _begin(plan, folder, trainer, start)
+                trainer.save(folder, plan.name, tokenizer)
         except TrainingError as error:
             problem = str(error)
         lock.check()
-        if problem is None and saved != trainer.step:
-            if record is None:
-                record = _begin(plan, folder, start)
-            trainer.save(folder, plan.name, tokenizer)
         if record is not None:
             plot_losses(read_metrics(folder / METRICS), folder)
+    if untouched:
+        say("stopped before the first step, so nothing was written; give the same command to begin again")
+        return 128 + asked.signal
     return _farewell(plan, trainer, tokenizer, folder, asked.signal, problem)
 
 
-def _begin(plan: Plan, folder: Path, step: int) -> Record:
-    """Give the folder to this run, now that its first step has shown that it works: the old one's files go, and what a
-    killed one was writing."""
+def _begin(plan: Plan, folder: Path, trainer: Trainer, step: int) -> Record:
+    """Give the folder to this run, begun at `step`, now that its first step has shown that it works: the old one's
+    files go, and what a killed one was writing. Raises TrainingError, as `Trainer.check_finite`, before they go."""
     for left in [*folder.glob(TEMPORARY), *(folder / _BEST).glob(TEMPORARY)]:
         left.unlink(missing_ok=True)
     if plan.run.resume and step and not (old := Path(plan.run.resume) / METRICS).exists():
         complain("train", f"{old} is missing: the record begins anew after step {step}")
     if not _goes_on(plan, folder):
+        trainer.check_finite()
         clear(folder)
         if plan.run.resume and (old := Path(plan.run.resume) / METRICS).exists():
             write_atomically(folder / METRICS, old.read_bytes(), follow=False)
@@ -384,8 +390,10 @@ def clear(folder: Path) -> None:
 
 def _save_best(trainer: Trainer, folder: Path, name: str, tokenizer: Tokenizer) -> None:
     make_folder(folder / _BEST, follow=False)
-    config = dataclasses.asdict(trainer.model.config)
-    save_checkpoint(folder / _BEST, model=name, config=config, tokenizer=tokenizer, weights=trainer.weights())
+    try:
+        trainer.save(folder / _BEST, name, tokenizer, resumable=False)
+    finally:
+        _remove_if_empty(folder / _BEST)
 
 
 def _farewell(

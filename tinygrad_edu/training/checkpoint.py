@@ -35,6 +35,7 @@ NEXT = ".next"
 _TRIES = 5  # to read a folder between two saves of a run at work
 
 MARK = "sha256"  # in state.json: of the weights and tensors that it was saved with
+OWN = "config_sha256"  # in config.json: of the model's name and configuration in it
 _HEAD = {"format": int, "model": str, "config": dict, "tokenizer_sha256": str, "sha256": dict[str, str]}
 
 Arrays = Mapping[str, np.ndarray]
@@ -59,6 +60,7 @@ class Checkpoint:
     weights: dict[str, np.ndarray]
     state: dict[str, Any] | None
     tensors: dict[str, np.ndarray] | None
+    edited: bool = False
 
     def options(self, models: Mapping[str, tuple[Any, Any]]) -> Any:
         """The model's Config with the saved values. models: a model's name to (its class, its Config class).
@@ -83,7 +85,11 @@ class Checkpoint:
             raise CheckpointError(f"{self.folder / WEIGHTS} does not fit a {self.model}: {error}") from None
 
     def build(self, models: Mapping[str, tuple[Any, Any]]) -> Model:
-        """The model with the saved weights. Raises CheckpointError as `options` does, and for another shape."""
+        """The model with the saved weights.
+
+        Raises CheckpointError as `options` does, for another shape, and for a configuration that was edited: with
+        another number of heads, say, the weights fit as well as before.
+        """
         options = self.options(models)
         try:
             model = models[self.model][0](options)
@@ -98,6 +104,11 @@ class Checkpoint:
             raise
         except ValueError as error:
             raise CheckpointError(f"{self.folder / WEIGHTS} does not fit a {self.model}: {error}") from None
+        if self.edited:
+            raise CheckpointError(
+                f"{self.folder / CONFIG} was edited: its model and config are not those that the weights were saved "
+                f"with (by its {OWN}); restore it from a copy"
+            )
         return model
 
     def training(self) -> dict[str, Any]:
@@ -138,12 +149,14 @@ def save_checkpoint(
     which holds the SHA-256 of each, is replaced: from here on the new checkpoint counts. Renaming the others follows;
     where a crash prevents it, `load_checkpoint` finds them under their `.next` names.
 
-    Arguments are the fields of `Checkpoint`. Raises OSError where a file cannot be written: then the old checkpoint is
-    untouched and no file of the new one remains.
+    Arguments are the fields of `Checkpoint`. Raises OSError where a file cannot be written, CheckpointError for weights
+    that `load_checkpoint` would refuse (NaN): then the old checkpoint is untouched and no file of the new one remains.
     """
     from safetensors.numpy import save
 
     folder = Path(folder)
+    if fault := unusable(weights):
+        raise CheckpointError(f"no checkpoint was written into {folder}: it would hold {fault}")
     contents = {WEIGHTS: save(_contiguous(weights)), TOKENIZER: tokenizer.to_json().encode()}
     if state is not None:
         contents[STATE_TENSORS] = save(_contiguous(tensors or {}))
@@ -154,6 +167,7 @@ def save_checkpoint(
             "format": FORMAT,
             "model": model,
             "config": dict(config),
+            OWN: _fingerprint(model, config),
             "tokenizer_sha256": tokenizer.fingerprint,
             "sha256": {name: _sha256(content) for name, content in contents.items()},
         }
@@ -245,7 +259,8 @@ def _loaded(folder: Path, resume: bool) -> Checkpoint:
     state = tensors = None
     if resume:
         state, tensors = _state(folder, digests)
-    return Checkpoint(folder, head["model"], head["config"], tokenizer, weights, state, tensors)
+    edited = head.get(OWN) not in (None, _fingerprint(head["model"], head["config"]))  # None in older files
+    return Checkpoint(folder, head["model"], head["config"], tokenizer, weights, state, tensors, edited)
 
 
 def _state(folder: Path, digests: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -313,6 +328,10 @@ def _bytes(path: Path) -> bytes:
 
 def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
+
+
+def _fingerprint(model: str, config: Mapping[str, Any]) -> str:
+    return _sha256(json.dumps([model, dict(config)], sort_keys=True).encode())
 
 
 def _arrays(folder: Path, name: str, digests: Mapping[str, str]) -> dict[str, np.ndarray]:

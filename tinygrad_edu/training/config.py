@@ -6,6 +6,7 @@ import math
 from tinygrad_edu.data import DOCUMENTS
 
 PAIRS = "pairs"
+_LARGEST = 3.4e38  # in float32, in which the weights are
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,7 +115,9 @@ class TrainConfig:
             self._check(name, getattr(self, name) >= 1, "must be 1 or more")
         for name in ("warmup", "eval_every", "save_every", "patience", "seed", "threads"):
             self._check(name, getattr(self, name) >= 0, "must be 0 or more")
-        for name in ("lr", "muon_lr", "min_lr", "weight_decay", "clip"):
+        for name in ("lr", "muon_lr", "min_lr"):
+            self._check(name, 0 <= getattr(self, name) <= _LARGEST, f"must lie in [0, {_LARGEST:g}]")
+        for name in ("weight_decay", "clip"):
             self._check(name, 0 <= getattr(self, name) < math.inf, "must be 0 or more, and finite")
         for name in ("betas", "momentum"):
             right = len(getattr(self, name)) == 2 and all(0 <= beta < 1 for beta in getattr(self, name))

@@ -11,7 +11,7 @@ import numpy as np
 
 from tinygrad_edu import random
 from tinygrad_edu.data import DataError, Source, TextSource, Tokenizer
-from tinygrad_edu.data.checked import check_fields, check_options
+from tinygrad_edu.data.checked import check_fields, check_options, unusable
 from tinygrad_edu.generation import Model
 from tinygrad_edu.nn.utils import clip_grad_norm_
 from tinygrad_edu.optim import Optimizer, decay_groups
@@ -42,7 +42,7 @@ _EVALUATION_POSITIONS = 4096  # in one batch of an evaluation: enough to keep th
 
 
 class TrainingError(RuntimeError):
-    """Training cannot go on: the loss or a gradient is no longer finite."""
+    """Training cannot go on: the loss, a gradient or a weight is no longer finite."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -220,16 +220,23 @@ class Trainer:
         what, value = ("loss", loss) if not math.isfinite(loss) else ("norm of the gradients", norm)
         return TrainingError(
             f"the {what} became {value} in step {self.step + 1}, so training stopped before it changed the weights; "
-            f"{fault}; try a lower lr (now {self.schedule.get_last_lr()[0]:.3g}), a longer warmup or a smaller clip"
+            f"{fault}; {self._remedy()}"
         )
+
+    def _remedy(self) -> str:
+        return f"try a lower lr (now {self.schedule.get_last_lr()[0]:.3g}), a longer warmup or a smaller clip"
 
     def weights(self) -> dict[str, np.ndarray]:
         """Name to array of every parameter and saved buffer, one that goes by several names under its first."""
         return weights_of(self.model)
 
-    def save(self, folder: str | os.PathLike[str], name: str, tokenizer: Tokenizer) -> None:
-        """Write a checkpoint to go on from; name: what the model is called there. Raises OSError where that fails."""
-        state, tensors = self.state()
+    def save(self, folder: str | os.PathLike[str], name: str, tokenizer: Tokenizer, *, resumable: bool = True) -> None:
+        """Write a checkpoint; name: what the model is called there. resumable: to go on from, with the training state.
+
+        Raises TrainingError as `check_finite` does, OSError where writing fails; then the folder keeps what it had.
+        """
+        self.check_finite()
+        state, tensors = self.state() if resumable else (None, None)
         save_checkpoint(
             folder,
             model=name,
@@ -239,6 +246,22 @@ class Trainer:
             state=state,
             tensors=tensors,
         )
+
+    def check_finite(self) -> None:
+        """Raise TrainingError where the last step left weights, or a state of the optimizer, that could not be loaded
+        again: NaN, infinity, or weights whose squares are infinite."""
+        fault = unusable(self.weights())
+        if not fault:
+            names = {id(p): name for name, p in self.model.named_parameters()}
+            kept = ((p, slot, x) for p, entry in self.optimizer.state.items() for slot, x in entry.items())
+            bad = (
+                f"{slot} of {names[id(p)]}" for p, slot, x in kept if slot != "step" and not _finite(slot, x.numpy())
+            )
+            fault = next((f"numbers that are not finite in the optimizer's {of}" for of in bad), "")
+        if fault:
+            raise TrainingError(
+                f"step {self.step} left {fault}, so training stopped and nothing of it was saved; {self._remedy()}"
+            )
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Everything but the weights that the next step depends on: JSON values, and arrays by name."""
@@ -285,6 +308,9 @@ class Trainer:
             }
             if wrong := [name for name, n in counted.items() if not 0 <= n < 1 << 64]:
                 raise DataError(f"the state: {wrong[0]} is out of range")
+            step, best = state["step"], Best(**state["best"])
+            if over := [n for n in (best.step, *state["optimizer_steps"].values()) if n is not None and n > step]:
+                raise DataError(f"the state: step is {step}, but other parts of it are of step {max(over)}")
             if state["text_sha256"] != self.data.fingerprint:
                 raise CheckpointError(
                     "the text differs from the one this run was started on; resume with the same data file, or train "
@@ -297,16 +323,15 @@ class Trainer:
             }
             for key, kept in tensors.items():
                 slot, _, name = key.partition("/")
-                # a mean of squares may be infinite: its weight rests then
-                if kept.dtype.kind != "f" or not (np.isfinite(kept) | (slot.endswith("_sq") & np.isposinf(kept))).all():
+                if not _finite(slot, kept):
                     raise DataError(f"the optimizer's {key} is not made of finite floating-point numbers")
                 slots[numbers[name]][slot] = kept
-            best, order, stream = Best(**state["best"]), random.Generator(), random.Generator()
+            order, stream = random.Generator(), random.Generator()
             order.set_state(state["order"])
             stream.set_state(state["random"])
             loss, labels = state["unwritten"]
             smoothed = Smoothed(**state.get("smoothed", {}))
-            step, tokens, seconds = state["step"], state["tokens"], float(state["seconds"])
+            tokens, seconds = state["tokens"], float(state["seconds"])
             self.data.load_state(state.get("data", {}))
             self.optimizer.load_state_dict({"state": slots, "param_groups": groups})
         except CheckpointError:
@@ -317,6 +342,13 @@ class Trainer:
         random.default_generator.set_state(stream.get_state())
         self.best, self.smoothed, self.order, self.unwritten = best, smoothed, order, (float(loss), int(labels))
         self.step, self.tokens, self.seconds = step, tokens, seconds
+
+
+def _finite(slot: str, kept: np.ndarray) -> bool:
+    """Whether what an optimizer keeps in a slot are numbers to go on from."""
+    # a mean of squares may be infinite: its weight rests then
+    allowed = np.isfinite(kept) | np.isposinf(kept) if slot.endswith("_sq") else np.isfinite(kept)
+    return kept.dtype.kind == "f" and bool(allowed.all())
 
 
 def weights_of(model: Model) -> dict[str, np.ndarray]:
