@@ -47,12 +47,33 @@ class TestPass:
         assert grad_of(x) == before
         assert z.grad is None
 
-    def test_even_an_op_that_kept_nothing_is_freed(self) -> None:
+    def test_an_op_that_kept_nothing_is_not_freed(self) -> None:  # as in PyTorch
         x = leaf(3.0)
         y = (x + 1).sum()
         y.backward()
+        y.backward()
+        assert grad_of(x) == 2.0
+        z = (x + 1) * x
+        z.backward()
         with pytest.raises(RuntimeError, match="freed"):
-            y.backward()
+            z.backward()
+
+    @pytest.mark.parametrize("dtype", [tg.float16, tg.float32])
+    @pytest.mark.parametrize(
+        "loss",
+        [F.binary_cross_entropy_with_logits, F.mse_loss, F.huber_loss, F.l1_loss, F.smooth_l1_loss],
+    )
+    def test_a_loss_is_walked_after_a_penalty_on_its_gradient(self, loss: Any, dtype: Any) -> None:
+        x = tg.tensor([0.5, -1.0, 2.0, 0.25], dtype=dtype, requires_grad=True)
+        y = tg.tensor([0.0, 1.0, 1.0, 0.0], dtype=dtype)
+        (expected,) = tg.grad(loss(x, y), [x])
+        value = loss(x, y)
+        (g,) = tg.grad(value, [x], create_graph=True)
+        if loss is not F.l1_loss:  # whose slope has none
+            (g * g).sum().backward()
+        x.grad = None
+        value.backward()
+        np.testing.assert_array_equal(grad_of(x), expected.array)
 
     def test_arrays_are_dropped_as_the_pass_goes_by(self) -> None:
         x = leaf(3.0)

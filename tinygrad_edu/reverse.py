@@ -150,7 +150,7 @@ def differentiate(
                     waiting[id(source)] -= 1
                     if not waiting[id(source)] and leaf_ready:
                         leaf_ready(source, table.gathered(id(source)))
-            if not retain:
+            if not retain and r.kept:  # one that kept nothing, as a cast, stays whole: another graph may go through it
                 r.kept = None
     for key in list(table.gradients):
         if key in table.leaves if wanted is None else key in wanted:

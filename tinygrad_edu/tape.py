@@ -94,7 +94,7 @@ class Record:
     op: type[Op]
     plan: Plan
     inputs: list[tuple[Record | Variable, int] | None]  # None where no gradient flows
-    kept: list[Any] | None  # None once a backward pass has freed it
+    kept: list[Any] | None  # None once a backward pass has freed it; what keeps nothing is never freed
     versions: list[tuple[list[Any], int] | None]  # beside `kept`: the counter of that memory and what it read then
     static: dict[str, Any]
     shapes: tuple[tuple[int, ...], ...]
