@@ -108,6 +108,9 @@ def new_array(data: Any, dtype: Any = None, device: str | None = None) -> Array:
     if device is not None and check_device(device) != device_of(host):
         return to_device(host.astype(target, copy=False), device)
     settle(host)
+    if target.kind == host.dtype.kind == "f" and target.itemsize < host.dtype.itemsize:
+        with quiet(host):  # beyond the dtype there is infinity
+            return host.astype(target)
     return host.astype(target)
 
 
@@ -133,15 +136,27 @@ def check_range(dtype: np.dtype, low: float, high: float, what: str) -> None:
         raise ValueError(f"{what}: {dtype} holds numbers from {least} to {most}, asked for were {low} to {high}")
 
 
+_SMALL = 65504.0  # which every floating dtype holds
+
+
 def number_for(value: Any, dtype: np.dtype, what: str) -> Any:
     """A number as an element of an array of `dtype`: to integers without its digits after the point, as in PyTorch.
 
-    A negative number counts from the end for unsigned ones. Raises ValueError for one that no integer of the dtype is.
+    A negative number counts from the end for unsigned ones. Raises ValueError for one that no integer of the dtype is,
+    and for a finite one beyond a floating dtype, which would become infinite unseen; inf itself is one of its numbers.
 
     >>> number_for(2.7, int64, "fill_"), number_for(-1, uint8, "fill_")
     (2, 255)
     """
-    if dtype.kind not in "iu" or not isinstance(value, int | float | np.number):
+    if dtype.kind == "b" or not isinstance(value, int | float | np.number):
+        return value
+    if dtype.kind == "f":
+        if not -_SMALL <= value <= _SMALL and value == value and abs(value) != math.inf:
+            least, most = bounds_of(dtype)
+            if not least <= value <= most:
+                raise ValueError(
+                    f"{what}: {value} is beyond {dtype}, which ends at {most}; use float('inf') for infinity"
+                )
         return value
     value = value.item() if isinstance(value, np.generic) else value
     least, most = bounds_of(dtype)
@@ -239,7 +254,8 @@ def promoted(operands: list[Any], tensors: list[bool], numbers: str = "wrap", ro
     Floating beats integer beats boolean. Within a kind, tensors with axes decide, then tensors without, then bare
     arrays and Python's numbers: so nothing that is no Tensor ever widens one. An integer that the dtype cannot hold
     wraps around as the dtype's own values do ("wrap"), makes all of them int64 ("exact", for comparisons, whose result
-    is boolean anyway), or raises a ValueError ("fit", for what is written into the result as it is).
+    is boolean anyway), or raises a ValueError ("fit", for what is written into the result as it is). There a finite
+    number beyond float32 raises one, too; elsewhere it is infinite.
     With `rounds_last`, numbers next to float16 are float32: the caller rounds the result.
     """
     place = next((device_of(x) for x in operands if is_array(x)), None)
@@ -260,10 +276,14 @@ def promoted(operands: list[Any], tensors: list[bool], numbers: str = "wrap", ro
     if target is not None and target.kind in "iu" and any(type(x) is int for x in operands):
         target = _holding([x for x in operands if type(x) is int], target, numbers)
     of_numbers = float32 if rounds_last and target == float16 else target
-    return [
-        x.astype(target, copy=False) if is_array(x) else xp.asarray(_wrapped(x, target), dtype=of_numbers)
-        for x in operands
-    ]
+    if numbers == "fit" and target is not None and target.kind == "f" and target != float16:  # as in PyTorch
+        for x in operands:
+            number_for(x, target, "where")
+    with np.errstate(over="ignore"):
+        return [
+            x.astype(target, copy=False) if is_array(x) else xp.asarray(_wrapped(x, target), dtype=of_numbers)
+            for x in operands
+        ]
 
 
 def _holding(integers: list[int], target: np.dtype, numbers: str) -> np.dtype:

@@ -39,7 +39,9 @@ def _made(array: Any, dtype: Any, device: str | None, requires_grad: bool) -> Te
     """A Tensor around a fresh float64 or int64 array, in the default dtype or int64 unless a dtype is asked for."""
     floating = array.dtype.kind == "f"
     target = backend.dtype_of(dtype) if dtype is not None else backend.default_dtype() if floating else array.dtype
-    t = wrap(Tensor, backend.to_device(array.astype(target, copy=False), device or "cpu"))
+    with backend.quiet(array):  # beyond the dtype there is infinity
+        array = array.astype(target, copy=False)
+    t = wrap(Tensor, backend.to_device(array, device or "cpu"))
     return t.requires_grad_() if requires_grad else t
 
 
@@ -83,8 +85,9 @@ def full(
     value = value.item() if isinstance(value, Tensor) else value
     if not isinstance(value, int | float | np.number | np.bool_):
         raise TypeError(f"full: fill_value must be a number, got {value!r}")
-    if dtype is not None:
-        value = backend.number_for(value, backend.dtype_of(dtype), "full")
+    default = backend.default_dtype() if isinstance(value, float) else None
+    if (target := default if dtype is None else backend.dtype_of(dtype)) is not None:
+        value = backend.number_for(value, target, "full")
     return _made(backend.module_on(device).full(_shape((), size, "full"), value), dtype, device, requires_grad)
 
 
@@ -168,6 +171,8 @@ def linspace(start: float, end: float, steps: int, dtype: Any = None, device: st
     For an integer `dtype` the ends are cut to integers first, and then each number is.
     """
     first, last = _ends(start, end, dtype, "linspace")
+    for value in (first, last):
+        backend.number_for(value, backend.default_dtype() if dtype is None else backend.dtype_of(dtype), "linspace")
     n = _count(steps, "linspace: steps")
     return _made(backend.module_on(device).linspace(first, last, n), _steps(dtype, "linspace"), device, False)
 

@@ -20,6 +20,7 @@ from tinygrad_edu.sums import narrow
 
 registry: dict[str, type[Op]] = {}
 _NUMBERS = {float, int, bool}
+_MOST = 3.4e38  # of float32; NumPy warns where it makes a number beyond infinite
 number = itertools.count(1).__next__  # the order of creation is a topological order
 
 
@@ -210,7 +211,10 @@ class Op:
                 if x is not lead and not (
                     x.dtype is lead.dtype
                     if type(x) is type(lead)
-                    else type(x) in _NUMBERS and lead.dtype.kind == "f" and lead.dtype.itemsize > 2
+                    else type(x) in _NUMBERS
+                    and -_MOST <= x <= _MOST
+                    and lead.dtype.kind == "f"
+                    and lead.dtype.itemsize > 2
                 ):
                     k = cls.unpromoted
                     of_tensors = [isinstance(v, Variable) for v in inputs[k:]]

@@ -379,3 +379,84 @@ def test_draws_have_a_gradient_of_zero() -> None:
     assert mean.grad is not None
     assert std.grad is not None
     assert mean.grad.tolist() == std.grad.tolist() == [0, 0, 0]
+
+
+def _written(lib: Any, value: float, dtype: Any) -> dict[str, Callable[[], Any]]:
+    """Calls that put a number into a tensor, or compute with it."""
+    F = lib.nn.functional
+
+    def ones(*lengths: int) -> Any:
+        return lib.ones(*(lengths or (2,)), dtype=dtype)
+
+    def put(key: Any) -> Any:
+        x = ones()
+        x[key] = value
+        return x
+
+    at = lib.tensor([0])
+    return {
+        "full": lambda: lib.full((2,), value, dtype=dtype),
+        "full_like": lambda: lib.full_like(ones(), value),
+        "new_full": lambda: ones().new_full((2,), value),
+        "fill_": lambda: ones().fill_(value),
+        "masked_fill": lambda: ones().masked_fill(ones() > 0, value),
+        "masked_fill_": lambda: ones().masked_fill_(ones() > 0, value),
+        "index_fill": lambda: ones().index_fill(0, at, value),
+        "scatter": lambda: ones().scatter(0, at, value),
+        "scatter_": lambda: ones().scatter_(0, at, value=value),
+        "fill_diagonal_": lambda: ones(2, 2).fill_diagonal_(value),
+        "constant_": lambda: lib.nn.init.constant_(ones(), value),
+        "pad": lambda: F.pad(ones(), (1, 1), value=value),
+        "setitem": lambda: put(0),
+        "setitem of a mask": lambda: put(ones() > 0),
+        "setitem of a list": lambda: put([0, 1]),
+        "where": lambda: lib.where(ones() > 0, value, ones()),
+        "clamp min": lambda: ones().clamp(min=value),
+        "clamp max": lambda: ones().clamp(max=value),
+        "clamp_": lambda: ones().clamp_(max=value),
+        "clamp_min_": lambda: ones().clamp_min_(value),
+        "alpha": lambda: ones().add(ones(), alpha=value),
+        "sub alpha": lambda: ones().sub_(ones(), alpha=value),
+        "addcmul": lambda: ones().addcmul(ones(), ones(), value=value),
+        "addcdiv": lambda: ones().addcdiv(ones(), ones(), value=value),
+        "lerp": lambda: ones().lerp(ones() * 2, value),
+        "addmm": lambda: lib.addmm(ones(1, 1), ones(1, 1), ones(1, 1), alpha=value),
+        "linspace": lambda: lib.linspace(value, 1, 1, dtype=dtype),
+        "elu": lambda: F.elu(-ones(), value),
+        "celu": lambda: F.celu(-ones(), abs(value)),
+        "leaky_relu": lambda: F.leaky_relu(-ones(), value),
+        "add": lambda: ones() + value,
+        "add_": lambda: ones().add_(value),
+        "rsub": lambda: value - ones(),
+        "mul": lambda: ones() * value,
+        "div": lambda: ones() / value,
+        "less": lambda: ones() < value,
+        "equal": lambda: ones() == value,
+        "tensor": lambda: lib.tensor([value], dtype=dtype),
+        "new_tensor": lambda: ones().new_tensor([value]),
+        "nan_to_num": lambda: (ones() * float("nan")).nan_to_num(value),
+        "nan_to_num of infinity": lambda: (ones() * INF).nan_to_num(posinf=value),
+    }
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        ("float32", 1e40), ("float32", -1e40), ("float32", 3.4028235e38), ("float32", 3.4028234663852886e38),
+        ("float32", INF), ("float32", -INF), ("float16", 65504.0), ("float16", 65505.0), ("float16", 1e5),
+        ("float16", INF), ("float16", 1e40), ("float64", 1e40), ("float64", INF),
+    ],
+)  # fmt: skip
+def test_a_finite_number_beyond_a_dtype_is_refused_where_it_is_written(dtype: str, value: float) -> None:
+    theirs, ours = (_written(lib, value, getattr(lib, dtype)) for lib in (torch, tg))
+    for name, call in theirs.items():
+        try:
+            expected = call().numpy()
+        except RuntimeError:
+            with pytest.raises(ValueError, match="is beyond"):
+                ours[name]()
+            continue
+        with warnings.catch_warnings(), np.errstate(all="warn", under="ignore"):
+            warnings.simplefilter("ignore" if value == INF or value == -INF else "error")
+            found = ours[name]().array
+        np.testing.assert_allclose(found, expected, rtol=1e-3 if dtype == "float16" else 1e-6, err_msg=name)

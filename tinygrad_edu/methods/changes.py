@@ -105,6 +105,8 @@ class Changes(Variable, result=False):
         place = index_of(key, self)
         if type(value) is int and self.array.dtype.kind in "iu":
             value = backend.number_for(value, self.array.dtype, "x[...] = v")
+        elif type(value) in (int, float) and self.array.dtype in (backend.float32, backend.float64):
+            backend.number_for(value, self.array.dtype, "x[...] = v")  # not for float16, as in PyTorch
         value = operand(value, self)
         if value.array.dtype.kind == "f" and self.array.dtype.kind != "f":
             raise TypeError(f"x[...] = v: a tensor of {self.array.dtype} cannot hold {value.array.dtype}")
@@ -173,6 +175,8 @@ class Changes(Variable, result=False):
             return self._take("clamp_", self._apart().clamp(min, max))
         if min is None and max is None:
             raise ValueError("clamp_: give min, max or both")
+        if self.array.dtype.kind == "f":
+            min, max = (backend.number_for(bound, self.array.dtype, "clamp_") for bound in (min, max))
         return self._change("clamp_", arithmetic.Clamp, low=min, high=max)
 
     def neg_(self) -> Tensor:
@@ -318,6 +322,7 @@ class Changes(Variable, result=False):
         if self.array.ndim != 2:
             raise ValueError(f"fill_diagonal_: needs a matrix, got shape {self.array.shape}")
         along = backend.module_of(self.array).arange(min(self.array.shape))
+        backend.number_for(fill_value, self.array.dtype, "fill_diagonal_")
         self[along, along] = fill_value
         return self  # type: ignore[return-value]
 
@@ -381,7 +386,9 @@ class Changes(Variable, result=False):
     def _draw(self, what: str, generator: random.Generator | None, draw: Any) -> Tensor:
         self._may_change(what, active().grad and self.requires_grad)
         values = backend.as_array(draw((generator or random.current()).numpy()))
-        return self._overwrite(what, operand(values.astype(self.array.dtype, copy=False), self))
+        with backend.quiet(values):
+            values = values.astype(self.array.dtype, copy=False)
+        return self._overwrite(what, operand(values, self))
 
 
 def _keep_apart(record: Any, array: Any) -> None:

@@ -144,6 +144,9 @@ def scaled(x: Variable, other: Any, alpha: Any, what: str) -> Any:
         return other
     if _kind_of(x) == _kind_of(other) == "b":
         return other * bool(alpha)  # the sum of masks is a mask
+    if x.array.dtype.kind == "f":
+        held = other.dtype if _is_half(x) and _is_wider(other) else x.array.dtype
+        backend.number_for(alpha, held, f"{what}: alpha")
     if isinstance(alpha, float) and "f" not in _kind_of(x) + _kind_of(other):
         raise TypeError(f"{what}: alpha is {alpha}, but both tensors hold integers; convert one with .float()")
     return other * alpha

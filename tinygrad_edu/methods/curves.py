@@ -178,7 +178,9 @@ class Curves(Elementwise, result=False):
         """NaN, ∞ and −∞ replaced: by 0, and by the largest and smallest number of the dtype unless given."""
         if self.array.dtype.kind != "f":
             return shape.Clone(self)
-        bounds = float(backend.module_of(self.array).finfo(self.array.dtype).max)
-        x = self.masked_fill(self.isnan(), nan)
-        x = x.masked_fill(choice.Equal(self, float("inf")), bounds if posinf is None else posinf)
-        return x.masked_fill(choice.Equal(self, float("-inf")), -bounds if neginf is None else neginf)
+        kind, (least, most) = self.array.dtype, backend.bounds_of(self.array.dtype)
+        given = (nan, most if posinf is None else posinf, least if neginf is None else neginf)
+        for_nan, for_positive, for_negative = (backend.new_array(float(v), kind).item() for v in given)
+        x = self.masked_fill(self.isnan(), for_nan)
+        x = x.masked_fill(choice.Equal(self, float("inf")), for_positive)
+        return x.masked_fill(choice.Equal(self, float("-inf")), for_negative)

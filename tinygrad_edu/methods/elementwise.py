@@ -284,6 +284,7 @@ class Elementwise(Variable, result=False):
         if isinstance(min, Variable) or isinstance(max, Variable):
             return _between(self, min, max)
         if self.array.dtype.kind == "f":
+            min, max = (backend.number_for(bound, self.array.dtype, "clamp") for bound in (min, max))
             return arithmetic.Clamp(self, low=min, high=max)
         bounds = [bound for bound in (min, max) if bound is not None]
         of_tensors = [True, *(False for _ in bounds)]

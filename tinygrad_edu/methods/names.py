@@ -71,6 +71,7 @@ class Named(Curves, result=False):
         """x + weight · (end − x), exactly x for the weight 0 and exactly `end` for 1."""
         end = operand(end, self)
         apart = end - self
+        backend.number_for(weight, self.array.dtype, "lerp: weight")
         near = abs(weight) < 0.5
         if isinstance(near, bool):
             return self + weight * apart if near else end - apart * (1 - weight)
@@ -79,12 +80,12 @@ class Named(Curves, result=False):
     @widened
     def addcmul(self, tensor1: Any, tensor2: Any, value: float = 1) -> Tensor:
         """x + value · tensor1 ⊙ tensor2."""
-        return self + tensor1 * tensor2 * value
+        return self + tensor1 * tensor2 * backend.number_for(value, self.array.dtype, "addcmul: value")
 
     @widened
     def addcdiv(self, tensor1: Any, tensor2: Any, value: float = 1) -> Tensor:
         """x + value · tensor1 / tensor2."""
-        return self + tensor1 / tensor2 * value
+        return self + tensor1 / tensor2 * backend.number_for(value, self.array.dtype, "addcdiv: value")
 
     def logaddexp(self, other: Any) -> Tensor:
         """ln(exp x + exp other), without overflow."""

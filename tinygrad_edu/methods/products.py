@@ -258,6 +258,8 @@ def _scaled(x: Any, factor: float, what: str) -> Any:
         raise TypeError(f"{what}: alpha and beta of tensors of {x.dtype} must be integers, got {factor}")
     if factor == 0:
         return choice.MaskedFill(x, backend.module_of(x.array).ones((), dtype=bool), value=0)
+    if x.dtype.kind == "f":
+        backend.number_for(factor, x.dtype, f"{what}: alpha or beta")
     return x if factor == 1 else x * factor
 
 

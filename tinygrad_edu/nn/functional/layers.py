@@ -308,6 +308,7 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
         raise ValueError(f"pad: needs pairs of widths for at most {n} axes, got {pad!r}")
     pad = [integer(width, "pad: a width") for width in pad]
     filler = 0.0 if value is None else number(value, "pad: value", nan=True)
+    backend.number_for(filler, x.array.dtype, "pad: value")
     widths = [(0, 0)] * n
     for i in range(len(pad) // 2):
         widths[n - 1 - i] = pad[2 * i], pad[2 * i + 1]
