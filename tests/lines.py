@@ -273,7 +273,7 @@ ROUGH = [
     C("nonzero", lambda x: (x > 0).nonzero(), lambda x: np.argwhere(x > 0), ((3, 4),), smooth=False),
     C(
         "unique",
-        lambda x: x.unique(return_inverse=True, return_counts=True),
+        lambda x: x.detach().unique(return_inverse=True, return_counts=True),
         lambda x: np.unique(x, return_inverse=True, return_counts=True),
         (PICK,),
         smooth=False,

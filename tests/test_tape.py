@@ -731,3 +731,25 @@ class TestMemory:
     def test_split_shares_memory(self) -> None:
         x = tg.ones(4)
         assert all(np.shares_memory(p.array, x.array) for p in Split(x, sizes=(1, 3), axis=0))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda w: w.unique(),
+        lambda w: w.unique(return_inverse=True, return_counts=True)[0],
+        lambda w: w.reshape(3, 1).unique(dim=0),
+        lambda w: tg.tensor([0, 2, 2]).bincount(w),
+        lambda w: tg.tensor([0, 2, 2]).bincount(w, 5) * 2,
+    ],
+)
+def test_what_has_no_derivative_says_so_in_the_backward_pass(call: Any) -> None:
+    w = leaf(1.0, 2.0, 2.0)
+    y = call(w)
+    assert y.requires_grad
+    with pytest.raises(NotImplementedError, match="derivative"):
+        y.sum().backward()
+    assert w.grad is None
+    assert not call(w.detach()).requires_grad
+    with pytest.raises(TypeError, match="needs a gradient"):
+        tg.full((2,), w[0])  # type: ignore[arg-type]

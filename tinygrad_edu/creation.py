@@ -82,7 +82,10 @@ def full(
     tensor([7, 7])
     """
     value: Any = fill_value
-    value = value.item() if isinstance(value, Tensor) else value
+    if isinstance(value, Tensor):
+        if value.requires_grad:
+            raise TypeError("full: fill_value needs a gradient, which would be lost; use x.expand(size), or x.detach()")
+        value = value.item()
     if not isinstance(value, int | float | np.number | np.bool_):
         raise TypeError(f"full: fill_value must be a number, got {value!r}")
     default = backend.default_dtype() if isinstance(value, float) else None

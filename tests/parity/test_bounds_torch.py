@@ -421,7 +421,7 @@ def _written(lib: Any, value: float, dtype: Any) -> dict[str, Callable[[], Any]]
         "addcdiv": lambda: ones().addcdiv(ones(), ones(), value=value),
         "lerp": lambda: ones().lerp(ones() * 2, value),
         "addmm": lambda: lib.addmm(ones(1, 1), ones(1, 1), ones(1, 1), alpha=value),
-        "linspace": lambda: lib.linspace(value, 1, 1, dtype=dtype),
+        "linspace": lambda: lib.linspace(0, value if abs(value) < INF else 1.0, 2, dtype=dtype),
         "elu": lambda: F.elu(-ones(), value),
         "celu": lambda: F.celu(-ones(), abs(value)),
         "leaky_relu": lambda: F.leaky_relu(-ones(), value),

@@ -35,7 +35,8 @@ class Searches(Variable, result=False):
         self, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
     ) -> Any:
         """The different elements, or slices along `dim`, in order; if asked for, where each went, and how many there
-        were. Every NaN is an element of its own."""
+        were. Every NaN is an element of its own. As in PyTorch there is no derivative: backward raises
+        NotImplementedError; use x.detach().unique() for values that need none."""
         found = search.Unique(self, axis=None if dim is None else axis_of(self, dim, "unique"))
         kept = [x for x, asked in zip(found, (True, return_inverse, return_counts)) if asked]
         return tuple(kept) if len(kept) > 1 else kept[0]
@@ -43,7 +44,8 @@ class Searches(Variable, result=False):
     def bincount(self, weights: Any = None, minlength: int = 0) -> Tensor:
         """How often each of 0, 1, ... is an element of a vector of integers, or the sums of their weights.
 
-        The sums are float32 where the weights are, else float64.
+        The sums are float32 where the weights are, else float64. As in PyTorch they have no derivative: backward raises
+        NotImplementedError; zeros(n).index_add(0, x, weights) has one.
         """
         kind, lengths = self.array.dtype, self.array.shape
         if len(lengths) != 1 or kind.kind not in "iu" or (self.array < 0).any().item():

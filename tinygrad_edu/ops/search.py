@@ -17,12 +17,17 @@ class Unique(Op):
     number"""
 
     outputs = True
+    differentiable = (True, False, False)
 
     def forward(x, *, axis=None):
         values, inverse, counts = module_of(x).unique(
             x, return_inverse=True, return_counts=True, axis=axis, equal_nan=False
         )
         return values, inverse.reshape(x.shape if axis is None else (x.shape[axis],)), counts
+
+    def dx(g):
+        """d{x} is not defined: equal elements became one"""
+        raise NotImplementedError("unique: its values have no derivative; use x.detach().unique(), or x[places]")
 
 
 class Bincount(Op):
@@ -31,6 +36,12 @@ class Bincount(Op):
     def forward(x, weights=None, *, minlength=0):
         y = module_of(x).bincount(x, weights, minlength)
         return y if weights is None or weights.dtype != float32 else y.astype(float32)
+
+    def dweights(g):
+        """d{weights} is not there, as in PyTorch"""
+        raise NotImplementedError(
+            "bincount: it has no derivative in its weights; use zeros(n).index_add(0, x, weights), which has"
+        )
 
 
 class Searchsorted(Op):
