@@ -278,11 +278,11 @@ ROUGH = [
         (PICK,),
         smooth=False,
     ),
-    C("unique, rows", lambda x: x.unique(dim=0), lambda x: np.unique(x, axis=0), (PICK,), smooth=False),
+    C("unique, rows", lambda x: x.detach().unique(dim=0), lambda x: np.unique(x, axis=0), (PICK,), smooth=False),
     C("bincount", lambda x: x.long().reshape(-1).bincount(), lambda x: np.array([2, 1, 3]), (PICK,), smooth=False),
     C(
         "bincount, weighed",
-        lambda x: x.long().reshape(-1).bincount(x.reshape(-1), 5).to(x.dtype),
+        lambda x: x.long().reshape(-1).bincount(x.detach().reshape(-1), 5).to(x.dtype),
         lambda x: np.array([0, 1, 6, 0, 0]),
         (PICK,),
         smooth=False,
