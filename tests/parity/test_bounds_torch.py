@@ -230,6 +230,15 @@ def test_logsumexp_of_infinities_and_nan(row: list[float]) -> None:
     same_twice(lambda lib, x: x.logsumexp((0, 1)), [row, row])
 
 
+@pytest.mark.parametrize(
+    "row", [*(row for row in INFINITE if len(row) > 1), [1e200, 3e200], [1e-200, 3e-200], [2.0, 2.0]]
+)
+def test_variances_that_overflow(row: list[float]) -> None:
+    for correction in (0, 1):
+        same_twice(lambda lib, x, c=correction: x.var(correction=c), row)
+        same_twice(lambda lib, x, c=correction: x.var(0, correction=c), [row, row[::-1]])
+
+
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
 @pytest.mark.parametrize("row", [[1, NAN, 2], [INF, 1], [INF, INF, NAN], [NAN, NAN]])
 def test_a_recorded_softmax_of_what_is_no_number(name: str, row: list[float]) -> None:

@@ -293,7 +293,7 @@ RULES: dict[str, Rule] = {
 # fmt: off
 REDUCTIONS = frozenset((
     "sum", "mean", "amax", "amin", "any", "all", "log_sum_exp", "norm", "count_nonzero", "prod", "max", "min",
-    "argmax", "argmin",
+    "argmax", "argmin", "centred_squares",
 ))
 ELEMENTWISE = frozenset((
     "where", "masked_fill", "cast", "equal", "not_equal", "less", "less_equal", "logical_not", "logical_and",

@@ -55,8 +55,8 @@ class Reductions(Variable, result=False):
         The correction is 1 unless given; `unbiased`, also by itself in the place of `dim`, is its older form: True
         means 1, False 0.
         """
-        centred, axes, spare = _spread(self, dim, unbiased, correction, "var")
-        total = reduction.Sum(arithmetic.PowNumber(centred, exponent=2), axes=axes, keepdim=keepdim)
+        axes, spare = _spread(self, dim, unbiased, correction, "var")
+        total = reduction.CentredSquares(self, axes=axes, keepdim=keepdim)
         if spare <= 0:  # Σ/0
             return total * choice.Where(total > 0, float("inf"), float("nan"))
         return total * (1.0 / spare)
@@ -67,7 +67,8 @@ class Reductions(Variable, result=False):
         self, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
     ) -> Tensor:
         """The square root of `var`, also where that leaves the dtype; its gradient at 0 is 0."""
-        centred, axes, spare = _spread(self, dim, unbiased, correction, "std")
+        axes, spare = _spread(self, dim, unbiased, correction, "std")
+        centred = arithmetic.Sub(self, reduction.Mean(self, axes=axes, keepdim=True))
         length = reduction.Norm(centred, axes=axes, keepdim=keepdim)  # squares of large numbers overflow
         return length * (spare**-0.5 if spare > 0 else choice.Where(length > 0, float("inf"), float("nan")))
 
@@ -239,13 +240,13 @@ class Reductions(Variable, result=False):
 
 def _spread(
     x: Any, dim: Any, unbiased: bool | None, correction: float | None, what: str
-) -> tuple[Any, tuple[int, ...], float]:
-    """(x − mean, the axes of that mean, n − correction)."""
+) -> tuple[tuple[int, ...], float]:
+    """(The axes, n − correction)."""
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     axes = reduced(x, dim, what)
     given = correction if correction is not None else 1 if unbiased is None else int(unbiased)
-    return arithmetic.Sub(x, reduction.Mean(x, axes=axes, keepdim=True)), axes, count_of(x, axes) - given
+    return axes, count_of(x, axes) - given
 
 
 def _numbers(x: Any) -> Any:

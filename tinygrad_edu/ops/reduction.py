@@ -43,6 +43,24 @@ class Mean(Op):
         return Expand(kept(g * (1.0 / max(n, 1)), axes, keepdim, x_shape), shape=x_shape)
 
 
+class CentredSquares(Op):
+    """{out} = Σ ({x} − mean {x})² over {axes}
+
+    The gradient that goes through the mean is Σ ({x} − mean {x}), which is 0: it is left out.
+    """
+
+    def forward(x, *, axes, keepdim=False):
+        exact = wide(floating(x))
+        n = _count(x.shape, axes)
+        with quiet(x):
+            centred = exact - total(exact, axes, True) * (1.0 / n if n else float("nan"))
+            return narrow(total(module_of(x).square(centred), axes, keepdim), floating(x).dtype)
+
+    def dx(g, x, axes, keepdim, x_shape):
+        """d{x} = 2 d{out} ⊙ ({x} − mean {x})"""
+        return kept(g * 2.0, axes, keepdim, x_shape) * (x - Mean(x, axes=axes, keepdim=True))
+
+
 class Amax(Op):
     """{out} = max {x} over {axes}; equal maxima share the gradient evenly
 
