@@ -61,7 +61,9 @@ def same_twice(function: Callable[..., Any], *arrays: Any, g: float = 1.0, dtype
         y = function(lib, *xs)
         found = grad(y, xs, lib.full_like(y, g), create_graph=True, allow_unused=True)
         again = [
-            grad(d, xs, lib.ones_like(d), allow_unused=True) if d is not None and d.requires_grad else [None] * len(xs)
+            grad(d, xs, lib.ones_like(d), retain_graph=True, allow_unused=True)
+            if d is not None and d.requires_grad
+            else [None] * len(xs)
             for d in found
         ]
         return [y, *found, *itertools.chain(*again)]
@@ -239,12 +241,27 @@ def test_variances_that_overflow(row: list[float]) -> None:
         same_twice(lambda lib, x, c=correction: x.var(0, correction=c), [row, row[::-1]])
 
 
+@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "huber_loss", "smooth_l1_loss"])
+def test_losses_of_infinities(name: str) -> None:
+    x, y = pairs([-INF, -2.0, -1.0, 0.0, 0.5, 1.0, 3.0, INF])
+    apart = ~(np.isinf(x) & (x == y))
+    same_twice(lambda lib, x, y: getattr(lib.nn.functional, name)(x, y, reduction="none"), x[apart], y[apart])
+
+
+def test_the_gradient_of_a_target_of_an_infinite_logit() -> None:
+    def loss(lib: Any, x: Any, y: Any) -> Any:
+        return lib.nn.functional.binary_cross_entropy_with_logits(x, y, reduction="none")
+
+    same_twice(loss, [INF, INF, -2.0, 0.0, 30.0], [0.0, 0.3, 1.0, 0.3, 0.0])
+
+
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
 @pytest.mark.parametrize("row", [[1, NAN, 2], [INF, 1], [INF, INF, NAN], [NAN, NAN]])
 def test_a_recorded_softmax_of_what_is_no_number(name: str, row: list[float]) -> None:
     x = tg.tensor(row, requires_grad=True)
     y = getattr(x, name)(0)
     (d,) = tg.grad((y * tg.arange(len(row))).sum(), [x], create_graph=True)
+    assert np.isnan(y.array).all()
     assert np.isnan(d.array).all()
 
 

@@ -367,5 +367,9 @@ def _between(x: Any, low: Any, high: Any) -> Any:
         found = choice.Where(under & (low < high) if high is not None else under, low, found)
     if high is not None:
         over = (x > high) | (low > high) if low is not None else x > high
-        found = choice.Where(over, choice.Where(number, high, high + float("nan")), found)
+        if isinstance(high, Variable) and high.array.dtype.kind == "f":
+            high = choice.Where(number, high, arithmetic.Add(high, float("nan")))
+            found = choice.Where(over, high, found)
+        else:
+            found = choice.Where(number & over, high, found)
     return found

@@ -59,7 +59,9 @@ class LogitCrossEntropy(Op):
 
     def dy(g, x, p):
         """d{y} = d{out} ⊙ ((1 − {p}) ln σ(−{x}) − {p} {x})"""
-        return g * ((p - 1.0) * Softplus(x) - p * x)
+        if isinstance(p, int | float) and p == 1:
+            return -(g * x)  # Softplus(x) may be infinite
+        return g * (Where(p == 1, 0.0, (p - 1.0) * Softplus(x)) - p * x)
 
     def dp(g, x, y):
         """d{p} = −d{out} ⊙ {y} ln σ({x})"""

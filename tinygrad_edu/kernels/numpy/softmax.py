@@ -120,8 +120,10 @@ def log_softmax(x: np.ndarray, axis: int) -> tuple[np.ndarray, Largest]:
 
 
 def _finite(largest):
-    """The largest of each row, 0 where all are −∞, whose difference to itself is no number."""
-    largest[np.isneginf(largest)] = 0
+    """The largest of each row, 0 where all are −∞, whose difference to itself is no number; NaN for ∞."""
+    infinite = np.isinf(largest)
+    if infinite.any():
+        largest[infinite] = np.where(largest[infinite] > 0, np.nan, 0)
     return largest
 
 
