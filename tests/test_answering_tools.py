@@ -266,6 +266,8 @@ def test_the_rendered_text_is_saved(reader: Path, tmp_path: Path, capsys: pytest
     for options, said in (
         (["--text", "hi", "--save", "a.eps"], "a.eps: end the name in one of .png, .jpg, .jpeg, .webp, .bmp, .gif"),
         (["--text", "hi", "--save", tmp_path / "none" / "a.png"], "No such file or directory"),
+        (["--text", "hi", "--save", f"{tmp_path}/a.png/"], "names a folder, not a file"),
+        (["--text", "hi", "--save", ""], "--save is empty"),
         ([tmp_path / "text.png", "--save", "a.png"], "--save writes what --text renders"),
     ):
         assert run(read, reader, *options) == 2

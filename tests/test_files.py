@@ -9,10 +9,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tinygrad_edu import files
+from tinygrad_edu import files, ones
 from tinygrad_edu.data import ByteTokenizer, write_tokens
 from tinygrad_edu.files import (
     append,
@@ -24,6 +25,7 @@ from tinygrad_edu.files import (
     write_beside,
     write_together,
 )
+from tinygrad_edu.graph import trace
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links, pipes and permissions of POSIX")
 
@@ -354,6 +356,30 @@ def test_errors_name_the_path(follow: bool, folder: Path) -> None:
     (folder / "loop").symlink_to("loop")
     with contextlib.nullcontext() if not follow else pytest.raises(OSError, match="symbolic links"):
         write_atomically(folder / "loop", b"", follow=follow)
+
+
+@pytest.mark.parametrize("name", ["new.txt/", "new.txt//", "new.txt/.", "new.txt/..", "old/", ".", "..", "", "a/"])
+def test_a_name_of_a_folder_is_no_file(name: str, folder: Path) -> None:
+    """`Path` drops a slash at the end: the file without it would be written, or replaced."""
+    (folder / "old").write_text("old")
+    path = f"{folder}/{name}" if name else ""
+    tokenizer, graph = ByteTokenizer(), trace(lambda x: x * 2, ones(2, requires_grad=True))
+    writers: list[Callable[[], Any]] = [
+        lambda: write_atomically(path, "x"),
+        lambda: tokenizer.save(path),
+        lambda: write_tokens(path, tokenizer, iter([tokenizer.encode("x")])),
+        lambda: graph.save(path),
+        lambda: graph.diff(graph).save(path),
+    ]
+    for write in writers:
+        with pytest.raises(OSError, match=r"names a folder, not a file|the path is empty"):
+            write()
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {"old": "old"}
+
+
+def test_a_nul_character_is_named(folder: Path) -> None:
+    with pytest.raises(ValueError, match="has a NUL character"):
+        write_atomically(f"{folder}/a\0b", "x")
 
 
 @pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root writes everywhere")

@@ -24,7 +24,7 @@ from simple_parsing.help_formatter import TEMPORARY_TOKEN
 
 from models import MODELS
 from tinygrad_edu.training import Metrics, Report, Trainer, load_checkpoint, read_metrics, save_checkpoint
-from tools import cli, embed, generate, prepare, read, train
+from tools import cli, draw, embed, generate, prepare, read, train
 from tools.lock import locked
 from tools.progress import Display
 from tools.record import Record
@@ -864,6 +864,47 @@ def test_weights_that_explode_leave_the_last_good_checkpoint(
     assert len(capsys.readouterr().err.splitlines()) == 1
     assert {name: content for name, content in files(copied).items() if name in before} == before
     assert not (copied / "best").exists()
+
+
+PATHS = {
+    "draw": (draw, ["bigram", "--out"], "svg"),
+    "ledger": (draw, ["bigram", "--view", "ledger", "--out"], "md"),
+    "diff": (draw, ["diff", "bigram", "bigram", "--out"], "svg"),
+    "prepare": (prepare, ["{text}", "--out"], "npz"),
+}
+
+
+@pytest.mark.parametrize("tool", PATHS)
+@pytest.mark.parametrize(
+    "name", ["new.{}/", "new.{}/.", "there/", "there", "", "a\0b.{}", "x" * 300 + ".{}", "old.{}/", "."]
+)
+def test_a_path_that_no_file_can_have(
+    tool: str,
+    name: str,
+    text: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    module, words, ending = PATHS[tool]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there").mkdir()
+    (tmp_path / f"old.{ending}").write_text("old")
+    before = sorted(tmp_path.rglob("*"))
+    arguments = [word.format(text=text) for word in words]
+    for given in ([*arguments, name.format(ending)], [*arguments[:-1], f"--out={name.format(ending)}"]):
+        assert here(module, *given) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+    assert sorted(tmp_path.rglob("*")) == before
+    assert (tmp_path / f"old.{ending}").read_text() == "old"
+
+
+@pytest.mark.parametrize("option", ["--out", "--resume", "--init-from", "--data"])
+def test_an_empty_path_is_no_default(option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for given in ([option, ""], [f"{option}="]):
+        assert here(train, "bigram", "--steps", 1, *given) == 2
+    assert not list(tmp_path.iterdir())
 
 
 # best, and what a model can be started from

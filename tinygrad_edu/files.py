@@ -41,7 +41,7 @@ def write_atomically(path: str | os.PathLike[str], content: bytes | str, *, foll
         follow: whether a link is followed, as for a path that the user named, or replaced.
 
     Raises OSError, with the name of the file, where the folder is missing, is read-only or takes no more, and for a
-    path that is a folder.
+    path that is a folder or ends in a slash.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_atomically(f"{folder}/new.txt", "text")
@@ -52,13 +52,35 @@ def write_atomically(path: str | os.PathLike[str], content: bytes | str, *, foll
         file.write(_encoded(content))
 
 
+def file_path(path: str | os.PathLike[str]) -> Path:
+    """The path of a file that is to be written.
+
+    Raises OSError for one that can only name a folder: `Path` drops the slash at its end, and a file would be written
+    that was not asked for. Raises ValueError for a NUL character.
+
+    >>> file_path("picture.svg/")
+    Traceback (most recent call last):
+    IsADirectoryError: [Errno 21] names a folder, not a file; leave the slash at its end out: 'picture.svg/'
+    """
+    name = os.fspath(path)
+    last = name.replace(os.altsep or os.sep, os.sep).rpartition(os.sep)[2]
+    if "\0" in name:
+        raise ValueError(f"the path {name!r} has a NUL character, which no path may have")
+    if not name:
+        raise OSError(errno.ENOENT, "the path is empty; name a file", name)
+    if last in ("", ".", ".."):
+        fix = "leave the slash at its end out" if not last else "name a file in it"
+        raise OSError(errno.EISDIR, f"names a folder, not a file; {fix}", name)
+    return Path(path)
+
+
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str], *, follow: bool = True) -> Iterator[IO[bytes]]:
     """Within the block, a file to write and seek in; after it, that is the file at `path`, or gone after an error.
 
     Arguments and errors are those of `write_atomically`.
     """
-    path = Path(path)
+    path = file_path(path)
     with naming(path):
         if follow and is_stream(path):
             with _stream(path) as stream, tempfile.SpooledTemporaryFile(_IN_MEMORY) as file:

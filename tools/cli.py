@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import difflib
 import io
+import itertools
 import os
 import signal
 import sys
@@ -21,6 +22,7 @@ from simple_parsing.docstring import get_attribute_docstring
 from tinygrad_edu.data.checked import InputError
 
 _FEW = 6  # names that fit into a line
+_PATHS = ("--out", "--save", "--resume", "--init-from", "--data", "--model", "--search")
 
 
 class UserError(Exception):
@@ -80,6 +82,10 @@ class Parser(simple_parsing.ArgumentParser):
 
     def parse(self, arguments: list[str]) -> Any:
         """The parsed arguments; raises UserError for the first that is wrong."""
+        for name, value in itertools.pairwise([*arguments, None]):
+            given = name is not None and name.partition("=")[0]
+            if given in _PATHS and (name == f"{given}=" or (name == given and value == "")):
+                self.error(f"{given} is empty, as a variable of the shell is that was not set; name a path")
         found, rest = self.parse_known_args(arguments)
         for text in rest:
             if text.startswith("-"):
@@ -205,8 +211,11 @@ def run(program: str, main: Callable[[list[str]], int], arguments: list[str] | N
     if own:
         _prepare()
     try:
+        given = sys.argv[1:] if arguments is None else arguments
+        if any("\0" in text for text in given):
+            raise UserError("an argument has a NUL character, which no path and no option may have")
         with _own_warnings(program):
-            code = main(sys.argv[1:] if arguments is None else arguments)
+            code = main(given)
         sys.stdout.flush()
         return code
     except (UserError, InputError) as error:

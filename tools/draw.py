@@ -14,6 +14,7 @@ import numpy as np
 
 from models import MODELS
 from tinygrad_edu import Tensor
+from tinygrad_edu.files import file_path
 from tinygrad_edu.graph import Graph, LayoutError, speaking, trace
 from tinygrad_edu.graph.words import LANGUAGES
 from tinygrad_edu.modes import setting
@@ -174,9 +175,9 @@ def _draw(target: str, options: DrawOptions) -> str:
     if options.max_nodes < 0:
         raise UserError(f"max_nodes is {options.max_nodes}; it must be 1 or more, or 0 for no limit")
     is_table = options.view == "ledger"
-    path = Path(options.out or f"{target.rpartition(':')[2]}.{'md' if is_table else 'svg'}")
+    path = file_path(options.out or f"{target.rpartition(':')[2]}.{'md' if is_table else 'svg'}")
     if is_table and path.suffix.lower() != ".md":
-        raise UserError(f"{path.name}: the ledger is a table in Markdown; end the name in .md")
+        raise UserError(f"{path}: the ledger is a table in Markdown; end the name in .md")
     start = time.perf_counter()
     graph = _graph(target, _sizes(options.size))
     opened = [part.strip() for part in options.open.split(",") if part.strip()]
@@ -192,7 +193,7 @@ def _diff(first: str, second: str, options: DrawOptions) -> str:
     if options.lang not in LANGUAGES:
         raise UserError(unknown("language", options.lang, LANGUAGES))
     sizes = _sizes(options.size)
-    path = Path(options.out or "diff.svg")
+    path = file_path(options.out or "diff.svg")
     with speaking(options.lang):
         difference = _graph(first, sizes).diff(_graph(second, sizes))
         try:

@@ -19,7 +19,7 @@ from tinygrad_edu.data import (
     read_lines,
     write_tokens,
 )
-from tinygrad_edu.files import is_stream
+from tinygrad_edu.files import file_path, is_stream
 from tools.cli import Parser, UserError, run, say, users_mistakes
 from tools.corpus import choose
 
@@ -54,6 +54,7 @@ def main(arguments: list[str]) -> int:
         options = PrepareOptions(**vars(found.preparing))
         if not options.out:
             raise UserError("name the file to write: --out FILE")
+        file_path(options.out)  # before the texts are read
         if options.documents not in ("", *DOCUMENTS, _FILES):
             known = ", ".join((*DOCUMENTS, _FILES))
             raise UserError(f"documents is {options.documents!r}; it must be one of {known}, or empty")

@@ -8,7 +8,6 @@ import os
 import stat
 import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from models.ocr import OCR
 from tinygrad_edu.backend import check_device
 from tinygrad_edu.data import DataError, Tokenizer
 from tinygrad_edu.data.rendered import PROMPT, fits, varied
-from tinygrad_edu.files import write_atomically
+from tinygrad_edu.files import file_path, write_atomically
 from tinygrad_edu.generation import beam_search
 from tinygrad_edu.training import load_checkpoint
 from tools.cli import Parser, UserError, elsewhere, ending, run, say, users_mistakes
@@ -202,7 +201,7 @@ def _upright(image: Any, grey: Any) -> Any:
 
 def _save(image: np.ndarray, name: str) -> None:
     """Write an image in the format that the name ends in. Raises UserError for another, OSError as the writer does."""
-    kind = next((kind for kind, endings in FORMATS.items() if Path(name).suffix.lower() in endings), None)
+    kind = next((kind for kind, endings in FORMATS.items() if file_path(name).suffix.lower() in endings), None)
     if kind is None:
         raise UserError(f"{name}: end the name in one of {', '.join(itertools.chain(*FORMATS.values()))}")
     content = io.BytesIO()

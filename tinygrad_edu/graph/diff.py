@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from tinygrad_edu.files import make_folder, write_atomically
+from tinygrad_edu.files import file_path, make_folder, write_atomically
 from tinygrad_edu.graph.alignment import Node, aligned, nodes_of, without_numbers
 from tinygrad_edu.graph.dot import dot
 from tinygrad_edu.graph.engine import run_dot
@@ -95,11 +94,11 @@ class Diff:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write .svg, .dot or .md, whole or not at all. Raises ValueError for another ending, and as `svg` does."""
-        path = Path(path)
+        path = file_path(path)
         views = {".svg": self.svg, ".dot": self.dot, ".md": self.markdown}
         view = views.get(path.suffix.lower())
         if view is None:
-            raise ValueError(f"{path.name}: a diff is saved as one of {', '.join(views)}; end the name in one of them")
+            raise ValueError(f"{path}: a diff is saved as one of {', '.join(views)}; end the name in one of them")
         make_folder(path.parent)
         write_atomically(path, view())
 

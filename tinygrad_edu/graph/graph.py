@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tinygrad_edu.files import make_folder, write_atomically
+from tinygrad_edu.files import file_path, make_folder, write_atomically
 from tinygrad_edu.graph.cards import draw
 from tinygrad_edu.graph.diff import Diff
 from tinygrad_edu.graph.dot import dot
@@ -165,7 +165,7 @@ class Graph:
         `strict` raises LayoutError instead of warning. Raises ValueError for another ending, OSError where a file
         cannot be written.
         """
-        path = Path(path)
+        path = file_path(path)
 
         def text() -> str:
             return self.dot(level, open, max_nodes, view=view, module=module)
@@ -180,7 +180,7 @@ class Graph:
         }
         content = views.get(path.suffix.lower())
         if content is None:
-            raise ValueError(f"{path.name}: a graph is saved as one of {', '.join(views)}; end the name in one of them")
+            raise ValueError(f"{path}: a graph is saved as one of {', '.join(views)}; end the name in one of them")
         make_folder(path.parent)
         try:
             write_atomically(path, content())

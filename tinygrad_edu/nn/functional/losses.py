@@ -30,7 +30,8 @@ def cross_entropy(
 
     Args:
         input: logits [N, V], [V] for one row, or [B, V, ...] with the classes on axis 1.
-        target: class ids, integers [N], [] or [B, ...], from 0 to V − 1 or `ignore_index`; or probabilities, floating,
+        target: class ids, integers of any width (PyTorch takes int64 and uint8 alone) [N], [] or [B, ...], from 0 to
+            V − 1 or `ignore_index`; booleans raise TypeError. Or probabilities, floating,
             in the shape of the logits, which then are q (smoothed if asked for).
         weight: w, [V], of the classes; 1 where None.
         ignore_index: targets of this value add neither loss nor gradient nor count.
@@ -365,6 +366,7 @@ def _soft_cross_entropy(logits: Any, target: Any, weight: Any, reduction: str, s
     if logits.array.shape != target.array.shape:
         raise ValueError(
             f"cross_entropy: probabilities {target.array.shape} must have the shape of the logits {logits.array.shape}"
+            f"; class ids must be integers: convert them with .long()"
         )
     axis = 1 if logits.array.ndim > 1 else 0
     classes = logits.array.shape[axis]
