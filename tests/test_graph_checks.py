@@ -348,6 +348,71 @@ class TestFiniteMasks:
             assert ("almost hidden" in line) == (low == -20.0)
 
 
+APART = tg.tensor([[float(k - q) for k in range(5)] for q in range(5)])
+PAST = APART.minimum(tg.tensor(0.0))
+LATER = tg.where(KEEP.bool(), 0.0, -float("inf"))
+DOCUMENTS = tg.where(tg.tensor([[(q < 3) == (k < 3) for k in range(5)] for q in range(5)]), 0.0, -float("inf"))
+BESIDE = {
+    "causal, after the bias": lambda s, slope: s + slope * PAST + LATER,
+    "causal, before the bias": lambda s, slope: (s + LATER) + slope * PAST,
+    "causal, in one with the bias": lambda s, slope: s + (slope * PAST + LATER),
+    "causal, finite": lambda s, slope: (s + slope * PAST).masked_fill(KEEP == 0, -1e4),
+    "causal, finite, in one with the bias": lambda s, slope: s + (slope * PAST + (1 - KEEP) * -1e4),
+    "causal, of a bias of both sides": lambda s, slope: (s - slope * APART.abs()).masked_fill(KEEP == 0, -float("inf")),
+    "documents": lambda s, slope: s + slope * PAST + LATER + DOCUMENTS,
+    "none": lambda s, slope: s - slope * APART.abs(),
+}
+
+
+class TestBiasOfDistances:
+    """A key whose weight is 0 for its distance alone, as with ALiBi, is far and not hidden."""
+
+    @pytest.mark.parametrize("name", BESIDE)
+    @pytest.mark.parametrize("slope", [0.1, 4.0, 8.0, 60.0, 300.0, 1000.0])
+    @pytest.mark.parametrize("shape", [(5, 4), (2, 3, 5, 4)], ids=str)
+    def test_it_is_no_mask(self, name: str, slope: float, shape: tuple[int, ...]) -> None:
+        found = check(attended(BESIDE[name], slope, shape))
+        (line,) = [line for line in found.splitlines() if "visible" in line]
+        kind, seen = "causal: k ≤ q", [(q, k) for q in range(5) for k in range(q + 1)]
+        if name == "documents":
+            kind, seen = "causal in documents", [(q, k) for q, k in seen if (q < 3) == (k < 3)]
+        if name == "none":
+            kind, seen = "full: ", [(q, k) for q in range(5) for k in range(5)]
+        assert f"): {kind}" in line
+        assert f"{len(seen)} of 25 visible" in line
+        assert "almost" not in line
+        at_least = sum(slope * abs(q - k) > 800 for q, k in seen)  # scores differ by a few
+        at_most = sum(slope * abs(q - k) > 700 for q, k in seen)
+        assert ("a bias lowers scores with distance" in line) == (at_most > 0)
+        if at_most:
+            assert at_least <= int(line.partition("up to ")[2].split()[0]) <= at_most
+
+    def test_heads_with_slopes_of_their_own(self) -> None:
+        slopes = tg.tensor([1.0, 300.0, 1000.0]).view(3, 1, 1)
+        graph = attended(lambda s, low: s + slopes * PAST + LATER, 0.0, (2, 3, 5, 4), visibility="causal")
+        assert "causal: k ≤ q, 15 of 25 visible, up to 10 of them with the weight 0" in check(graph)
+        assert "FAIL: declared" not in check(graph)
+        assert "of them with the weight 0" in " ".join(graph.dot().split())
+
+    def test_a_bias_that_is_not_in_proportion_to_the_distance(self) -> None:
+        learned = tg.tensor(np.random.default_rng(0).normal(size=(3, 5, 5)).astype(np.float32))
+        assert "causal: k ≤ q, 15 of 25 visible\n" in check(
+            attended(lambda s, low: s + learned + LATER, 0.0, (2, 3, 5, 4))
+        )
+        assert "full: all 25 of 25 visible" in check(attended(lambda s, low: s + learned, 0.0, (2, 3, 5, 4)))
+
+    def test_a_bias_of_both_sides_is_not_causal(self) -> None:
+        graph = attended(BESIDE["none"], 1000.0, visibility="causal")
+        (line,) = [line for line in check(graph).splitlines() if "visible" in line]
+        assert "declared causal, but full: every key, 25 of 25 visible" in line
+        assert "FAIL" in line
+
+    def test_a_window_is_a_mask(self) -> None:
+        for low in (-1e4, -20.0, -float("inf")):
+            graph = attended(lambda s, low: s.masked_fill(APART.abs() > 1, low), low)
+            assert "13 of 25 visible" in check(graph)
+
+
 class TestHiddenByWeight:
     @pytest.mark.parametrize(("low", "words"), [(-1e4, "\n"), (-100.0, ", 10 almost hidden")])
     def test_a_softmax_by_hand(self, low: float, words: str) -> None:

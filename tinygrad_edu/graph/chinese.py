@@ -36,6 +36,10 @@ CHINESE = {
     "shown: the first of all": "所示为第一个",
     "{rows}×{columns} of {queries}×{keys} shown": "显示 {queries}×{keys} 中的 {rows}×{columns}",
     "{seen} of {all} visible": "{all} 个中可见 {seen} 个",
+    "up to {far} of them with the weight 0: a bias lowers scores with distance": (
+        "其中至多 {far} 个的权重为 0：偏置随距离降低分数"
+    ),
+    "every key": "每个键",
     "{almost} almost hidden with weights up to {most}: the mask is finite, and training can outgrow it": (
         "{almost} 个几乎被遮挡，权重最大为 {most}：掩码是有限的，训练可能会超过它"
     ),

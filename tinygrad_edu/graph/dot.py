@@ -10,7 +10,7 @@ from tinygrad_edu.graph.legend import barred, legend
 from tinygrad_edu.graph.picture import Card, Cluster, Picture, Wire
 from tinygrad_edu.graph.record import Shown
 from tinygrad_edu.graph.text import markup, quoted, shorten, width, wrap
-from tinygrad_edu.graph.visibility import almost_text, pattern_text
+from tinygrad_edu.graph.visibility import almost_text, far_text, pattern_text
 from tinygrad_edu.graph.words import say
 
 _LONG = 58  # characters of a line in a card
@@ -200,6 +200,8 @@ def _grid(shown: Shown, heads: tuple[str, str]) -> str:
         notes.append(say("{seen} of {all} visible", seen=queries * keys - shown.marked, all=queries * keys))
         if shown.almost:
             notes += wrap(almost_text(shown), _NOTE)
+        if shown.far:
+            notes += wrap(far_text(shown), _NOTE)
     elif shown.what == "cut":
         text = "{marked} of {all} weights hidden after the softmax: rows no longer sum to 1"
         notes.append(say(text, marked=shown.marked, all=queries * keys))

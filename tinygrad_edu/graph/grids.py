@@ -14,6 +14,7 @@ from tinygrad_edu.graph.record import Shown
 MOST = 8  # rows and columns of a grid; larger ones are thinned out evenly
 _WRITTEN = -1e9  # from here down an element is what people write in place of −∞, whatever reads it
 _LOWERED = 5.0  # a mask lowers a score by at least this much, and its weight to less than 1 % of what it was
+_ROUNDED = 0.02  # of two amounts that are one slope but for rounding
 LARGEST = 1 << 22  # elements that are looked at
 Places = tuple[int, int]  # which axes of a value are the rows and the columns of its grid
 
@@ -71,29 +72,57 @@ def scores(array: Any, axis: int | None, base: float = math.e) -> Scores | None:
         return Scores(np.exp(values * math.log(base)), axis)
 
 
-def masked(before: Any, after: Any) -> Any:
-    """Where an op lowered scores as a mask does, if it left all the others as they were; None where it is no mask."""
+def masked(before: Any, after: Any) -> tuple[Any, Any]:
+    """Where an op lowered scores as a mask does, if it left all the others as they were, and where it lowered them in
+    proportion to the distance of query and key, as ALiBi does; None where it is no mask, or no such bias."""
     if before.shape != after.shape or before.ndim < 2 or not 0 < before.size <= LARGEST:
-        return None
+        return None, None
     old, new = to_device(before, "cpu"), to_device(after, "cpu")
     with np.errstate(all="ignore"):
         lowered = (new < old - _LOWERED) | (np.isneginf(old) & (new <= -_LOWERED))
-    kept = new == old
-    return lowered if lowered.any() and kept.any() and (lowered | kept).all() else None
+        kept = new == old
+        if kept.all() or not lowered.any():
+            return None, None
+        falls = _falls_off(old.astype(np.float64) - new)
+    lowered, kept = lowered & ~falls, kept | falls
+    is_mask = lowered.any() and kept.any() and (lowered | kept).all()
+    return lowered if is_mask else None, falls if falls.any() else None
 
 
-def hidden(marks: np.ndarray, weights: np.ndarray, places: Places) -> Shown | None:
-    """What is hidden [N, q, k] of scores: what has the weight 0, and what a mask marked and has almost 0."""
+def _falls_off(amounts: np.ndarray) -> np.ndarray:
+    """Where amounts [..., q, k] are a slope times |q − k|: the least slope on each side of the diagonal, if keys both 1
+    and 2 away have it. What a mask lowers further is not among them."""
+    queries, keys = amounts.shape[-2:]
+    offset = np.arange(keys) - np.arange(queries)[:, None] - (keys - queries)
+    distance, found = np.abs(offset), np.zeros(amounts.shape, bool)
+    for side in (offset < 0, offset > 0):
+        slopes = np.where(side & np.isfinite(amounts) & (amounts > 0), amounts / np.maximum(distance, 1), np.inf)
+        least = slopes.min(axis=(-2, -1), keepdims=True)
+        on = np.isfinite(slopes) & (slopes <= least * (1 + _ROUNDED))
+        is_slope = [(on & (distance == d)).any(axis=(-2, -1), keepdims=True) for d in (1, 2)]
+        found |= on & is_slope[0] & is_slope[1]
+    return found
+
+
+def hidden(marks: np.ndarray, weights: np.ndarray, places: Places, falls: Any = False) -> Shown | None:
+    """What is hidden [N, q, k] of scores: what has the weight 0, and what a mask marked and has almost 0.
+
+    falls: where a bias lowers scores with distance. A weight that is 0 for that alone is of a key that is far, not of
+    one that is hidden.
+    """
     gone = weights == 0
     almost = marks & ~gone
-    slices = gone | almost
-    if not slices.any():
+    far = gone & falls & ~marks
+    slices = (gone | almost) & ~far
+    if not slices.any() and not far.any():
         return None
     alike = bool((slices == slices[0]).all())
-    numbers = np.where(almost[0], 0.5, gone[0].astype(float))
-    shown = _grid("hidden", numbers, places, int(slices[0].sum()), alike, _pattern(~slices))
+    numbers = np.where(almost[0] | far[0], 0.5, gone[0].astype(float))
+    pattern = _pattern(~slices) if slices.any() else "full: every key"
+    shown = _grid("hidden", numbers, places, int(slices[0].sum()), alike, pattern)
     shown.almost = int(almost[0].sum())
     shown.most = float(weights[almost].max(initial=0.0))
+    shown.far = int(far.sum(axis=(1, 2)).max())
     return shown
 
 

@@ -63,10 +63,11 @@ class Shown:
 
     what: "hidden" (1 where a key has the weight 0 after the softmax, computed in float64; ½ where a mask left it a
     weight above 0, which is almost hidden), "weights" (rows that sum to 1), "cut" (1 where one of those was made 0)
-    or "numbers". rows, columns: which of them, where not all fit. total: how many rows and columns there are. marked:
-    how many cells are hidden, almost hidden or cut. almost, most: how many are almost hidden, and the largest weight
-    that any of them has. alike: whether all leading indices hold the same. pattern: what all of
-    them have in common. places: which axes of the value are the rows and the columns.
+    or "numbers". rows, columns: which of them, where not all fit. total: how many rows and columns there are.
+    marked: how many cells are hidden, almost hidden or cut. almost, most: how many are almost hidden, and the
+    largest weight that any of them has. far: how many, at most, are not hidden and have the weight 0 for their
+    distance. alike: whether all leading indices hold the same. pattern: what all of them have in common. places:
+    which axes of the value are the rows and the columns.
     """
 
     what: str
@@ -80,6 +81,7 @@ class Shown:
     places: tuple[int, int]
     almost: int = 0
     most: float = 0.0
+    far: int = 0
 
 
 @dataclass(slots=True)

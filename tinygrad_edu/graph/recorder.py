@@ -69,6 +69,7 @@ class Recorder(Called):
         self.fused: list[tuple[Application, type[Op], Any, dict[str, Any]]] = []  # with inputs and static arguments
         self.looks: dict[int, Look] = {}  # by Value: what there is to see in it
         self.masks: dict[int, Any] = {}  # by Value: where the op that made it lowered scores as a mask does
+        self.biases: dict[int, Any] = {}  # by Value: where the op that made it lowered scores with distance
         self.scores: dict[int, Scores] = {}  # by Value: what a softmax or exp makes of it
         self.arrays: dict[int, Any] = {}  # by Value
         self.reading: dict[int, int] = {}  # id of an array -> the last Application whose first input it was
@@ -107,17 +108,24 @@ class Recorder(Called):
         places = axes.pairing(number) or beside(last if read.axis is None else read.axis)
         weights = read.weights(places)
         marks: dict[int, Any] = {}
+        biases: dict[int, Any] = {}
+
+        def all_of(own: list[Any], known: dict[int, Any], read_from: list[int], at: tuple[int, int]) -> Any:
+            found = np.zeros(weights.shape, bool)
+            for slices in (*(in_slices(cells, at) for cells in own if cells is not None), *map(known.get, read_from)):
+                if slices is not None and slices.shape[1:] == found.shape[1:] and len(slices) in (1, len(found)):
+                    found = found | slices
+            return found
+
         for made, read_from in self._scored(number, axes).items():
             at = axes.pairing(made) or places
             seen = self.looks.get(made)
-            own = (self.masks.get(made), seen.marks if seen and seen.what == "hidden" else None)
-            found = np.zeros(weights.shape, bool)
-            for slices in (*(in_slices(mask, at) for mask in own if mask is not None), *map(marks.get, read_from)):
-                if slices is not None and slices.shape[1:] == found.shape[1:] and len(slices) in (1, len(found)):
-                    found = found | slices
-            marks[made] = found
+            own = [self.masks.get(made), seen.marks if seen and seen.what == "hidden" else None]
+            found = marks[made] = all_of(own, marks, read_from, at)
+            falls = biases[made] = all_of([self.biases.get(made)], biases, read_from, at)
             if made in axes.pairs or not axes.pairs:
-                shown = hidden(found, weights if made == number else np.where(found, weights, 1.0), at)
+                known = weights if made == number else np.where(found | falls, weights, 1.0)
+                shown = hidden(found, known, at, falls)
                 self.record.values[made].shown = shown or self.record.values[made].shown
 
     def _scored(self, number: int, axes: Axes) -> dict[int, list[int]]:
@@ -317,11 +325,11 @@ class Recorder(Called):
             if read is not None and (self.masks or not read.exps.all()):
                 self.scores[number] = read
         for array in arrays:
-            if made in self.masks or not backend.is_array(array) or array.dtype.kind != "f":
+            if made in self.masks or made in self.biases or not backend.is_array(array) or array.dtype.kind != "f":
                 continue
-            found = masked(array, outputs[0].array)
-            if found is not None:
-                self.masks[made] = found
+            for found, kept in zip(masked(array, outputs[0].array), (self.masks, self.biases), strict=True):
+                if found is not None:
+                    kept[made] = found
 
     def _saved(self, record: tape.Record, application: Application) -> list[Saved]:
         """What the op kept, each memory counted where it is first kept, parameters never."""

@@ -69,6 +69,11 @@ def almost_text(hidden: Shown) -> str:
     return say(text, almost=hidden.almost, most=f"{hidden.most:.1e}")
 
 
+def far_text(hidden: Shown) -> str:
+    """How many of the visible keys are so far away that a bias leaves them no weight."""
+    return say("up to {far} of them with the weight 0: a bias lowers scores with distance", far=hidden.far)
+
+
 def failed(text: str, /, **values: object) -> str:
     """A line of a check that is not passed."""
     return say("FAIL: {text}", text=say(text, **values))
@@ -80,6 +85,8 @@ def _seen(hidden: Shown) -> str:
     seen = say("{seen} of {all} visible", seen=queries * keys - hidden.marked, all=queries * keys)
     if hidden.almost:
         seen = ", ".join((seen, almost_text(hidden)))
+    if hidden.far:
+        seen = ", ".join((seen, far_text(hidden)))
     text = f"{pattern_text(hidden.pattern)}, {seen}" if hidden.pattern else seen
     return text if hidden.alike else say("{text} in the first of several, which differ", text=text)
 
