@@ -126,6 +126,11 @@ def test_pairs_twice(name: str, g: float) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["hypot", "atan2"])
+def test_angles_twice(name: str) -> None:
+    same_twice(lambda lib, x, y: getattr(lib, name)(x, y), *pairs([-INF, -2, -0.5, 0.5, 1, 3, INF]))
+
+
 @pytest.mark.parametrize("name", ["relu6", "hardtanh", "leaky_relu", "elu", "celu", "selu"])
 def test_bends_at_bounds_and_nan(name: str) -> None:
     same_twice(lambda lib, x: getattr(lib.nn.functional, name)(x), [*PLACES, 6.0])

@@ -101,11 +101,11 @@ class Direction(Op):
     def dx(g, x, y):
         """d{x} = d{out} ⊙ {y}² / √({x}² + {y}²)³"""
         s = Direction(y, x)
-        return g * (s * (s / _length(x, y)))
+        return g * _near(x, y, s * (s / _length(x, y)))
 
     def dy(g, x, y, out):
         """d{y} = −d{out} ⊙ {x} ⊙ {y} / √({x}² + {y}²)³"""
-        return -(g * (out * (Direction(y, x) / _length(x, y))))
+        return -(g * _near(x, y, out * (Direction(y, x) / _length(x, y))))
 
 
 class Inversion(Op):
@@ -120,18 +120,23 @@ class Inversion(Op):
     def dx(g, x, y):
         """d{x} = d{out} ⊙ ({y}² − {x}²) / ({x}² + {y}²)²"""
         r = _length(x, y)
-        return g * ((y - x) / r * ((y + x) / r) / r / r)
+        return g * _near(x, y, (y - x) / r * ((y + x) / r) / r / r)
 
     def dy(g, x, y):
         """d{y} = −2 d{out} ⊙ {x} ⊙ {y} / ({x}² + {y}²)²"""
         r = _length(x, y)
-        return g * (x / r * (y / r) / r / r * -2.0)
+        return g * _near(x, y, x / r * (y / r) / r / r * -2.0)
 
 
 def _length(x, y):
     """√(x² + y²), and 1 where that is 0, to divide by."""
     r = Hypot(x, y)
     return Where(r == 0, 1.0, r)
+
+
+def _near(x, y, slope):
+    """The slope, and 0 where x or y is infinite, whose quotients are no numbers."""
+    return Where(Hypot(x, y) == float("inf"), 0.0, slope)
 
 
 class Asinh(Op):
