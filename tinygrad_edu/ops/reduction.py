@@ -1,6 +1,7 @@
 """Ops that shorten axes: sums, means, maxima, over a tuple of axes."""
 
 from tinygrad_edu.backend import floating, largest, module_of, quiet, sum_dtype
+from tinygrad_edu.ops.arithmetic import Abs, PowNumber, Sign
 from tinygrad_edu.ops.choice import Cast, Where, ZerosLike
 from tinygrad_edu.ops.shape import Cat, Expand, Narrow, Permute, Reshape
 from tinygrad_edu.sums import counting, narrow, total, wide
@@ -130,15 +131,75 @@ class Norm(Op):
 
     def forward(x, *, axes, keepdim=False):
         xp, exact = module_of(x), wide(x)
-        top = largest(xp.abs(exact), axes, 0.0)
-        top = xp.where(xp.isfinite(top) & (top > 0), top, xp.ones_like(top))
+        top = _scale(largest(xp.abs(exact), axes, 0.0))
         y = xp.sqrt(total(xp.square(exact / top), axes, True)) * top  # squares of large numbers overflow
         return narrow(y if keepdim else y.squeeze(axes), x.dtype)
 
     def dx(g, x, out, axes, keepdim, x_shape):
         """d{x} = d{out} ⊙ {x} / {out}"""
         y = kept(out, axes, keepdim, x_shape)
-        return kept(g, axes, keepdim, x_shape) * (x / Where(y == 0, 1.0, y))
+        return kept(g, axes, keepdim, x_shape) * Unit(x, y, axes=axes)
+
+
+class PowerNorm(Op):
+    """{out} = (Σ |{x}|^{p})^(1/{p}) over {axes}; the gradient at 0 is 0"""
+
+    def forward(x, *, axes, keepdim=False, p):
+        size = abs(wide(x))
+        top = _scale(largest(size, axes, 0.0) if p > 0 else size.min(axis=axes, keepdims=True), p)
+        with quiet(x):
+            y = total((size / top) ** p, axes, True) ** (1.0 / p) * top
+        return narrow(y if keepdim else y.squeeze(axes), x.dtype)
+
+    def dx(g, x, out, axes, keepdim, p, x_shape):
+        """d{x} = d{out} ⊙ sign {x} ⊙ (|{x}| / {out})^({p} − 1)"""
+        unit = Unit(x, kept(out, axes, keepdim, x_shape), axes=axes, p=p)
+        return kept(g, axes, keepdim, x_shape) * _slope(unit, p)
+
+
+class Unit(Op):
+    """{out} = {x} / {length}, its norm (Σ |{x}|^{p})^(1/{p}) over {axes}; 0 where that is 0
+
+    Where one entry is nearly all of the norm, its own derivative is what the others add up to and not 1 minus nearly 1.
+    """
+
+    def forward(x, length, *, axes, p=2):
+        with quiet(x):
+            return x / _divisor(length)
+
+    def dlength(g):
+        """d{length} = 0: that it depends on {x} is in d{x}"""
+
+    def dx(g, out, length, axes, p):
+        """d{x} = (d{out} − sign {out} ⊙ |{out}|^({p} − 1) ⊙ Σ d{out} ⊙ {out}) / {length}"""
+        divisor, slope = _divisor(length), _slope(out, p)
+        most = slope * out > 0.51  # its share of the norm; no two have so much, however rounded
+        rest = Where(most, 0.0, out)
+        part = rest / divisor
+        others = Sum(Where(most, 0.0, slope) * part, axes=axes, keepdim=True)
+        exact = g * others - slope * Sum(part * g, axes=axes, keepdim=True)
+        return Where(most, exact, g / divisor - slope * Sum(out / divisor * g, axes=axes, keepdim=True))
+
+
+def _scale(top, p=2):
+    """What to divide by before powers are taken: 1 for 0, ∞ and NaN, else the largest power of 2 that is not above
+    `top`, which rounds nothing, and for a large p, whose powers of 2 leave the dtype, `top` itself."""
+    xp = module_of(top)
+    known = xp.where(xp.isfinite(top) & (top > 0), top, xp.ones_like(top))
+    return xp.ldexp(xp.ones_like(top), xp.frexp(known)[1] - 1) if abs(p) <= 16 else known
+
+
+def _divisor(length):
+    return Where(length == 0, float("inf"), length)
+
+
+def _slope(unit, p):
+    """The derivative of the norm by each entry, of the entries over the norm."""
+    if p == 2:
+        return unit
+    size = Abs(unit)
+    none = size == 0  # no power of 0 has a slope that is a number
+    return Sign(unit) * Where(none, 0.0, PowNumber(Where(none, 1.0, size), exponent=p - 1))
 
 
 class Prod(Op):

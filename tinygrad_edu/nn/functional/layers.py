@@ -8,10 +8,10 @@ from typing import Any
 
 from tinygrad_edu import backend, random
 from tinygrad_edu.functional import broadcast_tensors, where
-from tinygrad_edu.methods.common import widened
+from tinygrad_edu.methods.common import reduced, widened
 from tinygrad_edu.modes import active, no_grad
 from tinygrad_edu.nn.functional.common import beside, floating_of, in_place, tensor_of
-from tinygrad_edu.ops import layer, shape
+from tinygrad_edu.ops import choice, layer, reduction, shape
 from tinygrad_edu.options import axes_lengths, flag, integer, number, probability
 from tinygrad_edu.tensor import Tensor
 
@@ -341,7 +341,13 @@ def one_hot(input: Any, num_classes: int = -1) -> Tensor:
 def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """x / max(‖x‖_p, eps) along `dim`."""
     x = floating_of(input, "normalize: input")
-    return x / x.norm(p, dim, keepdim=True).clamp(min=number(eps, "normalize: eps", nan=True))
+    eps = number(eps, "normalize: eps", nan=True)
+    length = x.norm(p, dim, keepdim=True)
+    y = x / length.clamp(min=eps)
+    if p in (0, float("inf"), float("-inf")):
+        return y
+    axes = reduced(x, dim, "normalize")
+    return choice.Where(length > eps, reduction.Unit(x, length, axes=axes, p=p), y)
 
 
 @widened
@@ -357,7 +363,9 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tens
     parts = []
     for x in broadcast_tensors(x1, x2):
         length = x.norm(2, dim, keepdim=True)
-        parts.append(x / (length + (length.clamp(min=eps) - length).detach()))
+        short = x / (length + (length.clamp(min=eps) - length).detach())
+        unit = reduction.Unit(x, length, axes=reduced(x, dim, "cosine_similarity"))
+        parts.append(choice.Where(length > eps, unit, short))
     return (parts[0] * parts[1]).sum(dim)
 
 
