@@ -16,6 +16,8 @@ ROWS = np.array([2, 0, 2])
 WHOLE = np.array([[6, 3, 12], [5, 1, 9]])
 ZEROS = np.array([[5.0, 0, 2, 3], [0, 0, 4, 1], [1, 2, 3, 4]])
 
+UNEVEN = np.array([[2.0, 0.1, -0.3], [0.5, -0.4, 0.6], [0.01, -3.0, 0.02]])  # one entry is nearly all of a row's norm
+
 
 def running_sums(x: np.ndarray) -> np.ndarray:
     return x.cumsum(1)
@@ -113,6 +115,8 @@ PLAIN = [
     C("erfc", lambda x: x.erfc() + x.erf(), np.ones_like, ((3, 4),)),
     C("softsign", F.softsign, lambda x: x / (1 + np.abs(x)), ((3, 4),)),
     C("tanhshrink", F.tanhshrink, lambda x: x - np.tanh(x), ((3, 4),)),
+    C("mish", F.mish, lambda x: x * np.tanh(np.log(1 + np.exp(x))), ((3, 4),)),
+    C("div, trunc", lambda x, y: x.div(y, rounding_mode="trunc") * x, lambda x, y: np.trunc(x / y) * x, PAIR, 0.5, 3.0),
     C("logit", lambda x: x.logit(), lambda x: np.log(x / (1 - x)), ((3, 4),), 0.1, 0.9),
     C("xlogy", lambda x, y: x.xlogy(y), lambda x, y: x * np.log(y), PAIR, 0.5, 2.0),
     C("frac", lambda x: x.frac() * x, lambda x: (x - np.trunc(x)) * x, ((3, 4),)),
@@ -252,6 +256,19 @@ PLAIN = [
         ((3, 4, 2),),
     ),
     C("normalize", F.normalize, lambda x: x / np.linalg.norm(x, axis=1, keepdims=True), ((3, 4),)),
+    C(
+        "normalize, 3",
+        lambda x: F.normalize(x, 3, 1),
+        lambda x: x / (abs(x) ** 3).sum(1)[:, None] ** (1 / 3),
+        (UNEVEN,),
+    ),
+    C("norm of a plane", lambda x: x.norm(dim=(0, 2)) ** 2, lambda x: (x * x).sum((0, 2)), ((2, 3, 4),)),
+    C(
+        "norm, uneven",
+        lambda x: x.norm(dim=1, keepdim=True) * x,
+        lambda x: x * (x * x).sum(1)[:, None] ** 0.5,
+        (UNEVEN,),
+    ),
     C("cosine_similarity", F.cosine_similarity, cosine, PAIR),
     C("pairwise_distance", F.pairwise_distance, lambda x, y: np.linalg.norm(x - y + 1e-6, axis=-1), PAIR),
 ]

@@ -166,12 +166,14 @@ def computed(line: Line, points: list[Point], dtype: str, library: Any = tg) -> 
         y = line.function(library, *xs)
         found = [_array(y)]
         zero = np.zeros(len(points))
-        plain = _gradients(grad, y, xs, False)
-        firsts = _gradients(grad, y, xs, True)
-        found += [zero if g is None else _array(g) for g in (*plain, *firsts)]
         try:
+            plain = _gradients(grad, y, xs, False)
+            firsts = _gradients(grad, y, xs, True)
+            found += [zero if g is None else _array(g) for g in (*plain, *firsts)]
             seconds = [_gradients(grad, g, xs, True) for g in firsts]
-        except RuntimeError:  # PyTorch has no second derivative of some
+        except RuntimeError:  # PyTorch has no derivative of some, and no second one of more
+            if library is tg:
+                raise
             return found
         for i, j in itertools.combinations_with_replacement(range(len(xs)), 2):
             h = seconds[i][j]
@@ -187,7 +189,9 @@ def _gradients(grad: Any, y: Any, xs: list[Any], create: bool) -> list[Any]:
 
 def _array(y: Any) -> np.ndarray:
     y = y.detach()
-    return np.asarray(y.numpy() if isinstance(y, tg.Tensor) else y.numpy(force=True), np.float64)
+    if not isinstance(y, tg.Tensor):
+        y = y.clone()  # PyTorch has zeros without memory, of which numpy() is a segmentation fault
+    return np.asarray(y.numpy(), np.float64)
 
 
 @dataclass

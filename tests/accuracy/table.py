@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,15 @@ def vanished(x: float, y: float) -> bool:
     return y * np.log(x) < -87
 
 
+def jumps(x: float, y: float) -> bool:
+    """Whether x / y rounded to an integer jumps there, or so near that the differences of the reference meet it."""
+    return abs(x / y) > 1e6 or (Fraction(x) / Fraction(y)).denominator == 1
+
+
+def towards_0(x: Any) -> Any:
+    return mp.sign(x) * mp.floor(abs(x))
+
+
 def F(t: Any) -> Any:
     return t.nn.functional
 
@@ -148,15 +158,26 @@ CURVES = [
     L("erfc", lambda t, x: t.erfc(x), mp.erfc, one(SIGNED, 0.0)),
     L("sigmoid", lambda t, x: t.sigmoid(x), sigmoid, one(SIGNED, 0.0)),
     L("logit", lambda t, x: t.logit(x), lambda x: mp.log(x / (1 - x)), one(INSIDE)),
+    L(
+        "logit, eps",
+        lambda t, x: t.logit(x, 0.125),
+        lambda x: mp.log(clip(x, 0.125, 0.875) / (1 - clip(x, 0.125, 0.875))),
+        one(INSIDE),
+    ),
     L("abs", lambda t, x: t.abs(x), abs, one(SIGNED), linear=(0,)),
     L("neg", lambda t, x: t.neg(x), lambda x: -x, one(SIGNED), linear=(0,)),
     L("sign", lambda t, x: t.sign(x), mp.sign, one(SIGNED), linear=(0,)),
+    L("sgn", lambda t, x: t.sgn(x), mp.sign, one(SIGNED), linear=(0,)),
+    L("deg2rad", lambda t, x: t.deg2rad(x), lambda x: x * mp.pi / 180, one(SIGNED), linear=(0,)),
+    L("rad2deg", lambda t, x: t.rad2deg(x), lambda x: x * 180 / mp.pi, one(SIGNED), linear=(0,)),
+    L("nan_to_num", lambda t, x: t.nan_to_num(x), lambda x: x, one(SIGNED), linear=(0,)),
+    L("positive", lambda t, x: t.positive(x), lambda x: x, one(SIGNED), linear=(0,)),
     L("floor", lambda t, x: t.floor(x), mp.floor, one(SIGNED), lambda x: x == int(x), linear=(0,)),
     L("ceil", lambda t, x: t.ceil(x), mp.ceil, one(SIGNED), lambda x: x == int(x), linear=(0,)),
     L(
         "trunc",
         lambda t, x: t.trunc(x),
-        lambda x: mp.sign(x) * mp.floor(abs(x)),
+        towards_0,
         one(SIGNED),
         lambda x: x == int(x),
         linear=(0,),
@@ -172,7 +193,7 @@ CURVES = [
     L(
         "frac",
         lambda t, x: t.frac(x),
-        lambda x: x - mp.sign(x) * mp.floor(abs(x)),
+        lambda x: x - towards_0(x),
         one(MIDDLE),
         lambda x: x == int(x),
         linear=(0,),
@@ -182,13 +203,8 @@ CURVES = [
     L("x ** 0.5", lambda t, x: x**0.5, mp.sqrt, one(POSITIVE)),
     L("x ** -1.5", lambda t, x: x**-1.5, lambda x: x ** mp.mpf(-1.5), one(POSITIVE)),
     L("x ** 0.1", lambda t, x: x**TENTH, lambda x: x ** mp.mpf(TENTH), one(POSITIVE)),
-    L(
-        "x ** -7",
-        lambda t, x: x**-7,
-        lambda x: x**-7,
-        one(SIGNED),
-        bounds={"second": 32},  # 56·x⁻⁹, where x⁻⁹ itself is no normal number
-    ),
+    L("x ** -7", lambda t, x: x**-7, lambda x: x**-7, one([*SIGNED, *spread(2e4, 3e4, 12)])),
+    L("x ** 4", lambda t, x: x**4, lambda x: x**4, one(SIGNED)),
 ]
 # The exponent of the fused float32 kernel is rounded, and in both precisions that of the definition, which recorded
 # passes go through: as many units as the exponent is large, some 90 at the end of float32 and 700 at that of float64.
@@ -227,7 +243,6 @@ BENDS = [
         lambda t, x: F(t).mish(x),
         lambda x: x * mp.tanh(softplus(x)),
         one(SIGNED, 0.0),
-        bounds={"second": 64},  # tanh and sech² of a rounded softplus
     ),
     L("softplus", lambda t, x: F(t).softplus(x, threshold=1e9), softplus, one(SIGNED, 0.0)),
     L(
@@ -268,6 +283,17 @@ BENDS = [
         linear=(0, 1),
     ),
 ]
+# With quotients near an integer, the larger of the two numbers rounded down and up.
+QUOTIENTS = [*pairs(FEW, FEW), *((v, -v) for v in FEW), *((n * v, v) for v in FEW for n in (3, -7, 1000))]
+QUOTIENTS += [
+    (float(np.nextafter(kind(n * v), kind(way))), float(kind(v)))
+    for kind in (np.float32, np.float64)
+    for v in (0.1, -0.37, 9.3, 1e-8)
+    for n in (3, -7, 10, 1000)
+    for way in (0, n * v * 2)
+]
+TRIPLES = [(a, b, c) for i, a in enumerate(FEW) for b in FEW[i % 3 :: 3] for c in FEW[i % 4 :: 5]]
+PARTS = [(float(a), float(b), w) for a, b in pairs(FEW, FEW) for w in (0.0, 0.25, 0.5, 0.7, 1.0, 1.0 - 2.0**-20, 1.5)]
 TWO = [
     L("add", lambda t, x, y: x + y, lambda x, y: x + y, BOTH, linear=(0, 1)),
     L("sub", lambda t, x, y: x - y, lambda x, y: x - y, BOTH, linear=(0, 1)),
@@ -287,6 +313,73 @@ TWO = [
         [(g, 0.0) for g in GAPS] + [(1.5, g) for g in GAPS] + [(2.0, 2.0)],
     ),
     L("xlogy", lambda t, x, y: t.xlogy(x, y), lambda x, y: x * mp.log(y), pairs(FEW, POSITIVE), linear=(0,)),
+    L(
+        "remainder",
+        lambda t, x, y: t.remainder(x, y),
+        lambda x, y: x - y * mp.floor(x / y),
+        QUOTIENTS,
+        jumps,
+        linear=(0, 1),
+    ),
+    L(
+        "fmod",
+        lambda t, x, y: t.fmod(x, y),
+        lambda x, y: x - y * towards_0(x / y),
+        QUOTIENTS,
+        jumps,
+        linear=(0, 1),
+    ),
+    L(
+        "floor_divide",
+        lambda t, x, y: t.floor_divide(x, y),
+        lambda x, y: mp.floor(x / y),
+        QUOTIENTS,
+        jumps,
+        linear=(0, 1),
+    ),
+    L(
+        "div, trunc",
+        lambda t, x, y: t.div(x, y, rounding_mode="trunc"),
+        lambda x, y: towards_0(x / y),
+        QUOTIENTS,
+        jumps,
+        linear=(0, 1),
+    ),
+    L(
+        "clamp, tensors",
+        lambda t, x, y: t.clamp(x, y, y + 1.0),
+        lambda x, y: clip(x, y, y + 1),
+        [(v, w) for v, w in BOTH if abs(w) < 100],
+        lambda x, y: x in (y, y + 1),
+        linear=(0, 1),
+    ),
+]
+THREE = [
+    L("lerp", lambda t, x, y, w: t.lerp(x, y, w), lambda x, y, w: x + w * (y - x), PARTS, linear=(0, 1, 2)),
+    *(
+        L(
+            f"lerp, {w}",
+            lambda t, x, y, w=w: t.lerp(x, y, w),
+            lambda x, y, w=w: x + mp.mpf(w) * (y - x),
+            BOTH,
+            linear=(0, 1),
+        )
+        for w in (0.25, 0.75)
+    ),
+    L(
+        "addcmul",
+        lambda t, x, y, z: t.addcmul(x, y, z, value=0.75),
+        lambda x, y, z: x + y * z * 3 / 4,
+        TRIPLES,
+        linear=(0, 1, 2),
+    ),
+    L(
+        "addcdiv",
+        lambda t, x, y, z: t.addcdiv(x, y, z, value=0.75),
+        lambda x, y, z: x + y / z * 3 / 4,
+        TRIPLES,
+        linear=(0, 1),
+    ),
 ]
 
 
@@ -328,12 +421,122 @@ ROWS = [
         ROWS3,
     ),
     L(
+        "cross_entropy, weight",
+        lambda t, *xs: F(t).cross_entropy(
+            row(t, xs), classes(t, xs, 1), t.tensor([0.3, 1.7, 2.0], dtype=xs[0].dtype), reduction="none"
+        ),
+        lambda *xs: mp.mpf("1.7") * (lse(*xs) - xs[1]),
+        ROWS3,
+    ),
+    *(
+        L(
+            f"cross_entropy, probabilities {name}",
+            lambda t, *xs, q=q: F(t).cross_entropy(
+                row(t, xs), t.tensor([q] * xs[0].shape[0], dtype=xs[0].dtype), reduction="none"
+            ),
+            lambda *xs, q=q: lse(*xs) - mp.fsum(mp.mpf(v) * x for v, x in zip(q, xs, strict=True)),
+            ROWS3,
+        )
+        for name, q in (("of one", (1.0, 0.0, 0.0)), ("of all", (0.25, 0.125, 0.625)))
+    ),
+    L(
         "nll_loss",
         lambda t, *xs: F(t).nll_loss(row(t, xs), classes(t, xs, 1), reduction="none"),
         lambda x, y, z: -y,
         ROWS3,
         linear=(0, 1, 2),
     ),
+]
+# Rows in which one entry is nearly all of the norm, and others.
+LENGTHS = [
+    tuple(scale * v for v in vs)
+    for scale in (1.0, -1e-20, 3e25)
+    for vs in (
+        (1.0, 1e-4, 3e-5),
+        (2e-3, -1.7, 0.03),
+        (0.9, 1.1, -1.3),
+        (1e-7, 4e-6, 2.5),
+        (-0.8, 1e-12, 0.6),
+        (1.0, 1.0, 1e-3),
+        (0.37, 0.0, -1e-5),
+    )
+]
+
+
+def norm(p: float) -> Any:
+    return lambda *xs: mp.fsum(abs(x) ** p for x in xs) ** (mp.mpf(1) / p)
+
+
+def some_0(*xs: float) -> bool:
+    return not all(xs)
+
+
+def unit(p: float, i: int) -> Any:
+    return lambda *xs: xs[i] / max(norm(p)(*xs), mp.mpf(1e-12))
+
+
+def cosine(*xs: Any) -> Any:
+    x, y = xs[: len(xs) // 2], xs[len(xs) // 2 :]
+    return mp.fsum(a * b for a, b in zip(x, y, strict=True)) / norm(2)(*x) / norm(2)(*y)
+
+
+def distance(*xs: Any) -> Any:
+    return norm(2)(*(a - b for a, b in zip(xs[: len(xs) // 2], xs[len(xs) // 2 :], strict=True)))
+
+
+FACES = [(*x[:2], *y[:2]) for x in LENGTHS[:7] for y in ((-0.3, -4.1), (5e-5, 2.0))]
+NORMS = [
+    L("norm, 2", lambda t, *xs: t.norm(row(t, xs), 2, 1), norm(2), LENGTHS),
+    L("norm, 1", lambda t, *xs: t.norm(row(t, xs), 1, 1), norm(1), LENGTHS, some_0, linear=(0, 1, 2)),
+    L("norm, 3", lambda t, *xs: t.norm(row(t, xs), 3, 1), norm(3), LENGTHS),
+    L("norm, 1.5", lambda t, *xs: t.norm(row(t, xs), 1.5, 1), norm(1.5), LENGTHS, some_0),
+    L(
+        "norm, -2",
+        lambda t, *xs: t.norm(row(t, xs), -2, 1),
+        norm(-2),
+        [x for x in LENGTHS if min(map(abs, x)) > 1e-8 * max(map(abs, x))],
+        bounds={"second": 16},  # a fourth power of x / ‖x‖, which is itself rounded
+    ),
+    L(
+        "norm, inf",
+        lambda t, *xs: t.norm(row(t, xs), float("inf"), 1),
+        lambda *xs: max(map(abs, xs)),
+        LENGTHS,
+        lambda *xs: sorted(map(abs, xs))[1] == max(map(abs, xs)),
+        linear=(0, 1, 2),
+    ),
+    *(
+        L(
+            f"normalize, {p}, {i}",
+            lambda t, *xs, p=p, i=i: F(t).normalize(row(t, xs), p, 1)[:, i],
+            unit(p, i),
+            LENGTHS,
+            some_0 if p == 1 else lambda *xs: False,
+            bounds={"second": 32},  # it changes its sign along three surfaces: sums of products that cancel near them
+        )
+        for p in (1, 2, 3)
+        for i in (0, 1)
+    ),
+    L(
+        "cosine_similarity",
+        lambda t, *xs: F(t).cosine_similarity(row(t, xs[:2]), row(t, xs[2:]), 1),
+        cosine,
+        FACES,
+    ),
+    L(
+        "pairwise_distance",
+        lambda t, *xs: F(t).pairwise_distance(row(t, xs[:2]), row(t, xs[2:]), eps=0.0),
+        distance,
+        FACES,
+    ),
+    L(
+        "cdist",
+        lambda t, *xs: t.cdist(row(t, xs[:2])[:, None], row(t, xs[2:])[:, None])[:, 0, 0],
+        distance,
+        FACES,
+    ),
+    L("prod", lambda t, *xs: t.prod(row(t, xs), 1), lambda x, y, z: x * y * z, LENGTHS, linear=(0, 1, 2)),
+    L("cumprod", lambda t, *xs: t.cumprod(row(t, xs), 1)[:, 2], lambda x, y, z: x * y * z, LENGTHS, linear=(0, 1, 2)),
 ]
 PROBABILITIES = pairs([v for v in INSIDE if v > 1e-43], [0.0, 1.0, 0.3, 0.75], 2)
 LOGITS = pairs(SIGNED, [0.0, 1.0, 0.3, 0.75], 2)
@@ -368,7 +571,6 @@ LOSSES = [
         lambda z, y: 3 * y * softplus(-z) + (1 - y) * softplus(z),
         LOGITS,
         linear=(1,),
-        bounds={"first": 16, "recorded": 16},  # by y it is a difference: (p − 1) softplus z − p z
     ),
     L("mse_loss", loss("mse_loss"), lambda x, y: (x - y) ** 2, BOTH),
     L("l1_loss", loss("l1_loss"), lambda x, y: abs(x - y), BOTH, equal, linear=(0, 1)),
@@ -389,4 +591,4 @@ LOSSES = [
         linear=(0,),
     ),
 ]
-LINES = [*CURVES, *BENDS, *TWO, *ROWS, *LOSSES]
+LINES = [*CURVES, *BENDS, *TWO, *THREE, *ROWS, *NORMS, *LOSSES]

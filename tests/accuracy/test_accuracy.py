@@ -38,8 +38,8 @@ ELSEWHERE = {
 }  # fmt: skip
 # Second names, draws, and what is said of a number and not computed from it.
 NO_LINE = {
-    "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "fix", "sgn", "nan_to_num", "deg2rad", "rad2deg",
-    "gumbel_softmax", "reduction_of",
+    "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "fix", "gumbel_softmax",
+    "reduction_of",
 }  # fmt: skip
 
 

@@ -293,7 +293,7 @@ RULES: dict[str, Rule] = {
 # fmt: off
 REDUCTIONS = frozenset((
     "sum", "mean", "amax", "amin", "any", "all", "log_sum_exp", "norm", "count_nonzero", "prod", "max", "min",
-    "argmax", "argmin", "centred_squares",
+    "argmax", "argmin", "centred_squares", "power_norm",
 ))
 ELEMENTWISE = frozenset((
     "where", "masked_fill", "cast", "equal", "not_equal", "less", "less_equal", "logical_not", "logical_and",
@@ -305,7 +305,7 @@ ELEMENTWISE = frozenset((
     "transfer", "flip", "roll", "softmax", "log_softmax", "gelu", "layer_norm", "rms_norm", "dropout", "cumsum",
     "cumprod", "binary_cross_entropy", "sech_squared", "bell", "erfc", "normal_cdf", "log_add_exp", "softsign",
     "tanhshrink", "tan", "sinh", "cosh", "one_minus_square", "direction", "xlogy", "inversion", "logit_cross_entropy",
-    "zeros_like", "logit", "pow_less",
+    "zeros_like", "logit", "pow_less", "unit", "trunc_divide", "tanh_softplus", "tanh_softplus_slope",
 ))
 # fmt: on
 # What comes out of these depends on the numbers, or on an index that is no axis of anything.

@@ -32,6 +32,11 @@ FORMULAS = {
     "{out} = Φ({x}), the normal distribution function (1 + erf({x}/√2)) / 2": (
         "{out} = Φ({x}), 正态分布函数 (1 + erf({x}/√2)) / 2"
     ),
+    "{out} = tanh(ln(1 + exp {x})), the logarithm not rounded": "{out} = tanh(ln(1 + exp {x})), 对数不舍入",
+    "{out} = (1 − tanh²(ln(1 + exp {x}))) σ({x}), the slope of tanh_softplus": (
+        "{out} = (1 − tanh²(ln(1 + exp {x}))) σ({x}), 即 tanh_softplus 的导数"
+    ),
+    "{out} = trunc({x} / {y}), of the quotient before it is rounded": "{out} = trunc({x} / {y}), 商先不舍入",
     "{out} = ln(exp {x} + exp {y}), without overflow": "{out} = ln(exp {x} + exp {y}), 不溢出",
     "{out} = {x} − tanh {x}, with all its digits near 0": "{out} = {x} − tanh {x}, 在 0 附近精确",
     "{out} = 1 − {x}², with all its digits near ±1": "{out} = 1 − {x}², 在 ±1 附近精确",
@@ -109,6 +114,11 @@ FORMULAS = {
     "{out} = whether all {x} over {axes}": "{out} = 是否全是 {x}, 沿 {axes}",
     "{out} = ln Σ exp {x} over {axes}, the largest taken out first": "{out} = ln Σ exp {x}, 沿 {axes}",
     "{out} = √(Σ {x}²) over {axes}": "{out} = √(Σ {x}²), 沿 {axes}",
+    "{out} = (Σ |{x}|^{p})^(1/{p}) over {axes}": "{out} = (Σ |{x}|^{p})^(1/{p}), 沿 {axes}",
+    "{out} = {x} / {length}, its norm (Σ |{x}|^{p})^(1/{p}) over {axes}; 0 where that is 0": (
+        "{out} = {x} / {length}, 即除以沿 {axes} 的范数 (Σ |{x}|^{p})^(1/{p}); 范数为 0 处为 0"
+    ),
+    "d{length} = 0: that it depends on {x} is in d{x}": "d{length} = 0: 它对 {x} 的依赖已计入 d{x}",
     "{out} = Π {x} over {axes}": "{out} = Π {x}, 沿 {axes}",
     "{out}_i = Σ {x}_j over j ≤ i along {axis}": "{out}_i = Σ {x}_j, j ≤ i, 沿 {axis}",
     "d{x} = d{out}, copied along {axes}": "d{x} = d{out}, 沿 {axes} 复制",

@@ -192,8 +192,8 @@ class Elementwise(Variable, result=False):
             return self // other
         if rounding_mode is None:
             return self / other
-        multiple = self - self.fmod(other)
-        return multiple // other if multiple.array.dtype.kind != "f" else arithmetic.Trunc(self / other)
+        check_division("div", self, other)
+        return binary(arithmetic.TruncDivide, self, other)
 
     def floor_divide(self, other: Any) -> Tensor:
         """The largest integer not above x / other."""

@@ -2,7 +2,6 @@
 
 from tinygrad_edu.backend import floating, module_of, quiet
 from tinygrad_edu.ops.choice import Where, ZerosLike
-from tinygrad_edu.ops.shape import Detach
 from tinygrad_edu.sums import narrow, wide
 from tinygrad_edu.tape import Op
 
@@ -164,8 +163,9 @@ class PowNumber(Op):
             return ZerosLike(g)
         if exponent == 2:
             return g * x * 2.0
-        rounded = exponent < 0.5 and exponent % 1 > 0
-        slope = PowLess(x, exponent, less=1) if rounded else PowNumber(x, exponent=exponent - 1)
+        if exponent < 0:  # x^(exponent − 1) can be too small to have all digits where the exponent times it is not
+            return g * (PowNumber(x, exponent=exponent) * float(exponent) / x)
+        slope = PowLess(x, exponent, less=1) if exponent < 0.5 else PowNumber(x, exponent=exponent - 1)
         return g * (slope * float(exponent))
 
 
@@ -386,7 +386,30 @@ class Fmod(Op):
 
     def dy(g, x, y):
         """d{y} = −d{out} ⊙ trunc({x} / {y})"""
-        return -(g * Trunc(Detach(x / y)))
+        return -(g * TruncDivide(x, y))
+
+
+class TruncDivide(Op):
+    """{out} = trunc({x} / {y}), of the quotient before it is rounded"""
+
+    promotes = True
+
+    def forward(x, y):
+        xp = module_of(x)
+        with quiet(x):
+            rest = xp.fmod(x, y)
+            if x.dtype.kind != "f":
+                return xp.floor_divide(x - rest, y)
+            quotient = xp.round((x - rest) / y)  # x / y itself can be rounded up to an integer
+            return xp.where(rest == rest, xp.copysign(quotient, x / y), xp.trunc(x / y))
+
+    def dx(g):
+        """d{x} = 0"""
+        return ZerosLike(g)
+
+    def dy(g):
+        """d{y} = 0"""
+        return ZerosLike(g)
 
 
 class FloorDivide(Op):

@@ -149,6 +149,41 @@ class Softplus(Op):
         return g * Sigmoid(whole(x) * beta)
 
 
+class TanhSoftplus(Op):
+    """{out} = tanh(ln(1 + exp {x})), the logarithm not rounded"""
+
+    def forward(x):
+        upper, lower, _ = _softplus_parts(wide(floating(x)))
+        return narrow(upper / lower, floating(x).dtype)
+
+    def dx(g, x):
+        """d{x} = d{out} ⊙ (1 − {out}²) ⊙ σ({x})"""
+        return g * TanhSoftplusSlope(x)
+
+
+class TanhSoftplusSlope(Op):
+    """{out} = (1 − tanh²(ln(1 + exp {x}))) σ({x}), the slope of tanh_softplus"""
+
+    def forward(x):
+        xp, values = module_of(x), wide(floating(x))
+        _, lower, e = _softplus_parts(values)
+        lead = xp.exp(xp.where(values > 0, -2.0 * values, values))
+        return narrow(lead * (4.0 * (1.0 + e)) / (lower * lower), floating(x).dtype)
+
+    def dx(g, x, out):
+        """d{x} = d{out} ⊙ {out} ⊙ (σ(−{x}) − 2 σ({x}) ⊙ tanh(ln(1 + exp {x})))"""
+        return g * (out * (Sigmoid(-x) - Sigmoid(x) * TanhSoftplus(x) * 2.0))
+
+
+def _softplus_parts(x):
+    """n and n + 2 with n = (1 + exp x)² − 1, right of 0 both over exp 2x; and exp(−|x|). n / (n + 2) is the tanh."""
+    xp = module_of(x)
+    e = xp.exp(-xp.abs(x))
+    square, right = e * e, x > 0
+    upper = xp.where(right, 1.0, square) + 2.0 * e
+    return upper, upper + xp.where(right, 2.0 * square, 2.0), e
+
+
 class LogAddExp(Op):
     """{out} = ln(exp {x} + exp {y}), without overflow"""
 

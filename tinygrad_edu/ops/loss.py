@@ -59,9 +59,8 @@ class LogitCrossEntropy(Op):
 
     def dy(g, x, p):
         """d{y} = d{out} ⊙ ((1 − {p}) ln σ(−{x}) − {p} {x})"""
-        if isinstance(p, int | float) and p == 1:
-            return -(g * x)  # Softplus(x) may be infinite
-        return g * (Where(p == 1, 0.0, (p - 1.0) * Softplus(x)) - p * x)
+        right = x > 0  # of ln σ(−|x|): that of the other side is nearly −|x|, which would have to be taken away again
+        return g * ((p - 1.0) * Softplus(Where(right, -x, x)) - Where(right, x, p * x))
 
     def dp(g, x, y):
         """d{p} = −d{out} ⊙ {y} ln σ({x})"""

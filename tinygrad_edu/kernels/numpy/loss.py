@@ -98,8 +98,10 @@ def cross_entropy_backward(
     at_target *= 1 - label_smoothing
     if weight is not None:
         at_target *= weight[chosen]
-    per_total = at_target + at_all * (classes if weight is None else weight.sum())
+    spread = at_all * (classes if weight is None else weight.sum())
+    per_total = at_target + spread
     per_total /= saved.total
+    spread /= saved.total
     own = at_target * saved.others  # 1 − p_t = Σ of the others / total
     own /= -saved.total
     index = np.arange(count)
@@ -110,7 +112,7 @@ def cross_entropy_backward(
         here = index[: d.shape[0]], chosen[part]
         at_it = own[part]
         if label_smoothing:
-            at_it = at_it + d[here] * (per_total[part] - at_target[part] / saved.total[part])
+            at_it = at_it + d[here] * spread[part]
         d *= per_total[part, None]
         d[here] = at_it
         if label_smoothing:

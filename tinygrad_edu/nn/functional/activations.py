@@ -177,7 +177,7 @@ def mish(input: Any, inplace: bool = False) -> Tensor:
     if inplace:
         return in_place(mish, input)
     x = floating_of(input, "mish: input")
-    return x * softplus(x).tanh()
+    return x * curve.TanhSoftplus(x)
 
 
 def selu(input: Any, inplace: bool = False) -> Tensor:
