@@ -491,13 +491,6 @@ NORMS = [
     L("norm, 3", lambda t, *xs: t.norm(row(t, xs), 3, 1), norm(3), LENGTHS),
     L("norm, 1.5", lambda t, *xs: t.norm(row(t, xs), 1.5, 1), norm(1.5), LENGTHS, some_0),
     L(
-        "norm, -2",
-        lambda t, *xs: t.norm(row(t, xs), -2, 1),
-        norm(-2),
-        [x for x in LENGTHS if min(map(abs, x)) > 1e-8 * max(map(abs, x))],
-        bounds={"second": 16},  # a fourth power of x / ‖x‖, which is itself rounded
-    ),
-    L(
         "norm, inf",
         lambda t, *xs: t.norm(row(t, xs), float("inf"), 1),
         lambda *xs: max(map(abs, xs)),

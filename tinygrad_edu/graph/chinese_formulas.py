@@ -114,9 +114,9 @@ FORMULAS = {
     "{out} = whether all {x} over {axes}": "{out} = 是否全是 {x}, 沿 {axes}",
     "{out} = ln Σ exp {x} over {axes}, the largest taken out first": "{out} = ln Σ exp {x}, 沿 {axes}",
     "{out} = √(Σ {x}²) over {axes}": "{out} = √(Σ {x}²), 沿 {axes}",
-    "{out} = (Σ |{x}|^{p})^(1/{p}) over {axes}": "{out} = (Σ |{x}|^{p})^(1/{p}), 沿 {axes}",
-    "{out} = {x} / {length}, its norm (Σ |{x}|^{p})^(1/{p}) over {axes}; 0 where that is 0": (
-        "{out} = {x} / {length}, 即除以沿 {axes} 的范数 (Σ |{x}|^{p})^(1/{p}); 范数为 0 处为 0"
+    "{out} = (Σ |{x}|^{p})^(1/{p}) over {axes}, {p} > 1": "{out} = (Σ |{x}|^{p})^(1/{p}), 沿 {axes}, {p} > 1",
+    "{out} = {x} / {length}, its norm (Σ |{x}|^{p})^(1/{p}) over {axes}, {p} from 1 on; 0 where that is 0": (
+        "{out} = {x} / {length}, 即除以沿 {axes} 的范数 (Σ |{x}|^{p})^(1/{p}), {p} ≥ 1; 范数为 0 处为 0"
     ),
     "d{length} = 0: that it depends on {x} is in d{x}": "d{length} = 0: 它对 {x} 的依赖已计入 d{x}",
     "{out} = Π {x} over {axes}": "{out} = Π {x}, 沿 {axes}",

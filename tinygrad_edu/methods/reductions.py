@@ -20,7 +20,7 @@ from tinygrad_edu.methods.common import (
     widened,
     with_axis,
 )
-from tinygrad_edu.ops import activation, arithmetic, choice, order, reduction
+from tinygrad_edu.ops import activation, arithmetic, choice, order, reduction, shape
 from tinygrad_edu.tape import Variable
 
 if TYPE_CHECKING:
@@ -119,7 +119,19 @@ class Reductions(Variable, result=False):
             some_elements(self, axes, "norm")
         elif not count_of(self, axes):
             return reduction.Sum(size, axes=axes, keepdim=keepdim)
-        return reduction.PowerNorm(x, axes=axes, keepdim=keepdim, p=p)
+        if p > 1:
+            return reduction.PowerNorm(x, axes=axes, keepdim=keepdim, p=p)
+        # Powers of large or small numbers leave the dtype, so the largest (for p < 0 the smallest) is taken out first.
+        top: Any = (reduction.Amax if p > 0 else reduction.Amin)(shape.Detach(size), axes=axes, keepdim=True)
+        top = choice.Where((top > 0) & top.isfinite(), top, 1.0)
+        # Where x is 0 no power of it has a slope that is a number, and where all are 0 neither has the root.
+        none = choice.Equal(size, 0)
+        powers = arithmetic.PowNumber(arithmetic.Div(choice.Where(none, 1.0, size), top), exponent=p)
+        total = reduction.Sum(choice.Where(none, 0.0 if p > 0 else float("inf"), powers), axes=axes, keepdim=True)
+        zero = total == (0 if p > 0 else float("inf"))
+        found = choice.Where(zero, 0.0, arithmetic.PowNumber(choice.Where(zero, 1.0, total), exponent=1 / p) * top)
+        lengths = tuple(n for i, n in enumerate(self.array.shape) if i not in axes)
+        return found if keepdim else shape.Reshape(found, shape=lengths)
 
     @numpy_names
     def amax(self, dim: Dims = None, keepdim: bool = False) -> Tensor:

@@ -103,7 +103,11 @@ class Pow(Op):
 
     def dx(g, x, y):
         """d{x} = d{out} ⊙ {y} ⊙ {x}^({y} − 1)"""
-        return Where(y == 0, 0.0, g * (y * PowLess(x, y, less=1)))  # also where x is 0 or NaN, and g infinite
+        # Where x³ is 0 in the dtype, 1/x² is too large for it, and so may x^(y − 1) be, while y times it is a number.
+        small = (x > 0) & (x * x * x == 0) & (y != 0) & (abs(y) < 0.5)
+        near, little = Where(small, x, 1.0), Where(small, y, 1.0)
+        slope = Where(small, little * Pow(near, little) / near, y * PowLess(Where(small, 1.0, x), y, less=1))
+        return Where(y == 0, 0.0, g * slope)  # also where x is 0 or NaN, and g infinite
 
     def dy(g, x, y, out):
         """d{y} = d{out} ⊙ {out} ⊙ ln {x}"""
@@ -163,9 +167,10 @@ class PowNumber(Op):
             return ZerosLike(g)
         if exponent == 2:
             return g * x * 2.0
-        if exponent < 0:  # x^(exponent − 1) can be too small to have all digits where the exponent times it is not
+        if exponent < 0 and exponent % 1 == 0:  # x^(exponent − 1) can be too small where exponent times it is not
             return g * (PowNumber(x, exponent=exponent) * float(exponent) / x)
-        slope = PowLess(x, exponent, less=1) if exponent < 0.5 else PowNumber(x, exponent=exponent - 1)
+        rounded = exponent < 0.5 and exponent % 1 > 0
+        slope = PowLess(x, exponent, less=1) if rounded else PowNumber(x, exponent=exponent - 1)
         return g * (slope * float(exponent))
 
 

@@ -142,11 +142,11 @@ class Norm(Op):
 
 
 class PowerNorm(Op):
-    """{out} = (Σ |{x}|^{p})^(1/{p}) over {axes}; the gradient at 0 is 0"""
+    """{out} = (Σ |{x}|^{p})^(1/{p}) over {axes}, {p} > 1; the gradient at 0 is 0"""
 
     def forward(x, *, axes, keepdim=False, p):
         size = abs(wide(x))
-        top = _scale(largest(size, axes, 0.0) if p > 0 else size.min(axis=axes, keepdims=True), p)
+        top = _scale(largest(size, axes, 0.0), p)
         with quiet(x):
             y = total((size / top) ** p, axes, True) ** (1.0 / p) * top
         return narrow(y if keepdim else y.squeeze(axes), x.dtype)
@@ -158,7 +158,7 @@ class PowerNorm(Op):
 
 
 class Unit(Op):
-    """{out} = {x} / {length}, its norm (Σ |{x}|^{p})^(1/{p}) over {axes}; 0 where that is 0
+    """{out} = {x} / {length}, its norm (Σ |{x}|^{p})^(1/{p}) over {axes}, {p} from 1 on; 0 where that is 0
 
     Where one entry is nearly all of the norm, its own derivative is what the others add up to and not 1 minus nearly 1.
     """
@@ -186,7 +186,7 @@ def _scale(top, p=2):
     `top`, which rounds nothing, and for a large p, whose powers of 2 leave the dtype, `top` itself."""
     xp = module_of(top)
     known = xp.where(xp.isfinite(top) & (top > 0), top, xp.ones_like(top))
-    return xp.ldexp(xp.ones_like(top), xp.frexp(known)[1] - 1) if abs(p) <= 16 else known
+    return xp.ldexp(xp.ones_like(top), xp.frexp(known)[1] - 1) if p <= 16 else known
 
 
 def _divisor(length):
@@ -197,9 +197,8 @@ def _slope(unit, p):
     """The derivative of the norm by each entry, of the entries over the norm."""
     if p == 2:
         return unit
-    size = Abs(unit)
-    none = size == 0  # no power of 0 has a slope that is a number
-    return Sign(unit) * Where(none, 0.0, PowNumber(Where(none, 1.0, size), exponent=p - 1))
+    none = unit == 0  # a power of 0 may have no slope that is a number
+    return Sign(unit) * Where(none, 0.0, PowNumber(Where(none, 1.0, Abs(unit)), exponent=p - 1))
 
 
 class Prod(Op):

@@ -338,13 +338,13 @@ def one_hot(input: Any, num_classes: int = -1) -> Tensor:
 
 
 @widened
-def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+def normalize(input: Any, p: Any = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """x / max(‖x‖_p, eps) along `dim`."""
     x = floating_of(input, "normalize: input")
     eps = number(eps, "normalize: eps", nan=True)
     length = x.norm(p, dim, keepdim=True)
     y = x / length.clamp(min=eps)
-    if p in (0, float("inf"), float("-inf")):
+    if isinstance(p, str) or not 1 <= p < float("inf"):
         return y
     axes = reduced(x, dim, "normalize")
     return choice.Where(length > eps, reduction.Unit(x, length, axes=axes, p=p), y)
