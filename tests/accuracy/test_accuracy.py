@@ -29,17 +29,16 @@ ELSEWHERE = {
     "alias", "clone", "detach", "transfer", "cast", "expand", "sum_to", "reshape", "permute", "transpose", "flip",
     "roll", "pad", "crop", "cat", "split", "unbind", "narrow", "widen", "get_item", "put_add", "set_item", "gather",
     "scatter_add", "scatter_extreme", "diagonal", "put_diagonal", "sort", "topk", "max", "min", "argmax", "argmin",
-    "amax", "amin", "cummax", "cummin", "sum", "mean", "prod", "norm", "cumsum", "cumprod", "any", "all", "matmul",
+    "amax", "amin", "cummax", "cummin", "sum", "mean", "cumsum", "any", "all", "matmul",
     "einsum", "linear", "embedding", "layer_norm", "rms_norm", "dropout", "scaled_dot_product_attention", "nonzero",
     "count_nonzero", "windows", "unique", "bincount", "searchsorted", "isin", "multinomial", "bitwise_and",
     "bitwise_or", "bitwise_xor", "bitwise_not", "left_shift", "right_shift", "equal", "not_equal", "less",
-    "less_equal", "logical_and", "logical_or", "logical_not", "remainder", "fmod", "floor_divide", "masked_fill",
+    "less_equal", "logical_and", "logical_or", "logical_not", "centred_squares", "masked_fill",
     "where",
 }  # fmt: skip
 # Second names, draws, and what is said of a number and not computed from it.
 NO_LINE = {
-    "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "fix", "gumbel_softmax",
-    "reduction_of",
+    "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "fix", "gumbel_softmax", "reduction_of",
 }  # fmt: skip
 
 
