@@ -303,3 +303,16 @@ def test_a_mean_of_characters_counts_text_not_control_tokens(
     assert CharTokenizer.of(TEXT.replace("\n", "")).vocabulary == load_checkpoint(run).tokenizer.decode(
         range(len(load_checkpoint(run).tokenizer) - 1)
     )
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (["--exposure", "-1"], "exposure is -1"),
+        (["--exposure", "1"], "exposure is 1"),
+        (["--seed", "-1"], "seed is -1"),
+    ],
+)
+def test_an_option_out_of_range_is_named(option: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run("evaluate", tool.main, ["nowhere", *option]) == 2
+    assert message in capsys.readouterr().err
