@@ -177,7 +177,7 @@ def _draw(target: str, options: DrawOptions) -> str:
     is_table = options.view == "ledger"
     path = file_path(options.out or f"{target.rpartition(':')[2]}.{'md' if is_table else 'svg'}")
     if is_table and path.suffix.lower() != ".md":
-        raise UserError(f"{path}: the ledger is a table in Markdown; end the name in .md")
+        raise UserError(f"{path.name}: the ledger is a table in Markdown; end the name in .md")
     start = time.perf_counter()
     graph = _graph(target, _sizes(options.size))
     opened = [part.strip() for part in options.open.split(",") if part.strip()]

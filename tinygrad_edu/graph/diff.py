@@ -98,7 +98,7 @@ class Diff:
         views = {".svg": self.svg, ".dot": self.dot, ".md": self.markdown}
         view = views.get(path.suffix.lower())
         if view is None:
-            raise ValueError(f"{path}: a diff is saved as one of {', '.join(views)}; end the name in one of them")
+            raise ValueError(f"{path.name}: a diff is saved as one of {', '.join(views)}; end the name in one of them")
         make_folder(path.parent)
         write_atomically(path, view())
 

@@ -180,7 +180,7 @@ class Graph:
         }
         content = views.get(path.suffix.lower())
         if content is None:
-            raise ValueError(f"{path}: a graph is saved as one of {', '.join(views)}; end the name in one of them")
+            raise ValueError(f"{path.name}: a graph is saved as one of {', '.join(views)}; end the name in one of them")
         make_folder(path.parent)
         try:
             write_atomically(path, content())
