@@ -58,8 +58,8 @@ def main(arguments: list[str]) -> int:
         parser.add_options(EvaluateOptions(), "measuring")
         found = parser.parse(arguments)
         options = EvaluateOptions(**vars(found.measuring))
-        if options.exposure < 0 or options.exposure == 1:
-            raise UserError(f"exposure is {options.exposure}; it must be 2 or more, or 0 to leave it out")
+        if options.exposure < 0:
+            raise UserError(f"exposure is {options.exposure}; it must be 0, which leaves it out, or 2 and more")
         if options.seed < 0:
             raise UserError(f"seed is {options.seed}; it must be 0 or more")
         device = check_device(options.device)
