@@ -185,7 +185,11 @@ class Elementwise(Variable, result=False):
         return self * other
 
     def div(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-        """x / other; with `rounding_mode` "trunc" without the digits behind the point, with "floor" rounded down."""
+        """x / other; with `rounding_mode` "trunc" without the digits after the point, with "floor" rounded down.
+
+        Both cut the exact quotient, so that they agree with `fmod` and `remainder`. PyTorch's "trunc" cuts the rounded
+        one: in float32 it gives 10 for 1 / 0.1, where "floor" gives 9 there and both do here.
+        """
         if rounding_mode not in (None, "trunc", "floor"):
             raise ValueError(f"div: rounding_mode is None, 'trunc' or 'floor', not {rounding_mode!r}")
         if rounding_mode == "floor":
