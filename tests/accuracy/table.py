@@ -206,16 +206,8 @@ CURVES = [
     L("x ** -7", lambda t, x: x**-7, lambda x: x**-7, one([*SIGNED, *spread(2e4, 3e4, 12)])),
     L("x ** 4", lambda t, x: x**4, lambda x: x**4, one(SIGNED)),
 ]
-# The exponent of the fused float32 kernel is rounded, and in both precisions that of the definition, which recorded
-# passes go through: as many units as the exponent is large, some 90 at the end of float32 and 700 at that of float64.
-TANH_GELU: dict[Any, float] = {
-    ("float32", "value"): 128,
-    ("float32", "first"): 128,
-    ("float32", "recorded"): 256,
-    ("float32", "second"): 256,
-    ("float64", "recorded"): 2048,
-    ("float64", "second"): 2048,
-}
+# The exponent of the fused float32 kernel is rounded: as many units as it is large, some 90 at the end of float32.
+TANH_GELU: dict[Any, float] = {("float32", "value"): 128, ("float32", "first"): 128}
 BENDS = [
     L("relu", lambda t, x: F(t).relu(x), lambda x: max(x, mp.mpf(0)), one(SIGNED), linear=(0,)),
     L("relu6", lambda t, x: F(t).relu6(x), lambda x: clip(x, 0, 6), one(SIGNED), linear=(0,)),

@@ -4,9 +4,9 @@ import math
 
 from tinygrad_edu import kernels
 from tinygrad_edu.backend import largest, module_of, quiet
-from tinygrad_edu.ops.arithmetic import Clamp, Div, Exp, Sub
+from tinygrad_edu.ops.arithmetic import Div, Exp, Sub
 from tinygrad_edu.ops.choice import LogicalAnd, MaskedFill, Where
-from tinygrad_edu.ops.curve import Log1p, NormalCdf, Sigmoid
+from tinygrad_edu.ops.curve import Log1p, NormalCdf, TanhCdf
 from tinygrad_edu.ops.order import Max
 from tinygrad_edu.ops.reduction import Sum, kept
 from tinygrad_edu.ops.shape import Permute, Reshape
@@ -110,9 +110,8 @@ class Gelu(Op):
     saves = ("slope",)
 
     def definition(x, *, approximate="none"):
-        if approximate == "tanh":  # Hendrycks and Gimpel 2016: √(2/π) (x + 0.044715 x³)
-            z = Clamp(x, low=-30.0, high=30.0)  # beyond, σ is 0 or 1, but z³ could overflow
-            return x * Sigmoid((z + z * z * z * 0.044715) * 1.5957691216057308)  # (1 + tanh u)/2 is σ(2u)
+        if approximate == "tanh":
+            return x * TanhCdf(x)
         return x * NormalCdf(x)
 
     def forward(x, *, approximate="none", recording=False):

@@ -6,7 +6,7 @@ rounded to 1; and it is an op whose own rule does not subtract either, so that s
 
 from tinygrad_edu import kernels
 from tinygrad_edu.backend import floating, module_of, quiet
-from tinygrad_edu.ops.arithmetic import Abs, Exp
+from tinygrad_edu.ops.arithmetic import Abs, Clamp, Exp
 from tinygrad_edu.ops.choice import Where, whole
 from tinygrad_edu.sums import narrow, wide
 from tinygrad_edu.tape import Op
@@ -107,6 +107,21 @@ class NormalCdf(Op):
     def dx(g, x):
         """d{x} = d{out} ⊙ exp(−{x}²/2) / √(2π)"""
         return g * (Bell(x, scale=0.5) * 0.3989422804014327)
+
+
+class TanhCdf(Op):
+    """{out} = (1 + tanh(√(2/π) ({x} + 0.044715 {x}³))) / 2, close to Φ({x})
+
+    Source: Hendrycks and Gimpel, "Gaussian error linear units", 2016.
+    """
+
+    def forward(x):
+        return kernels.of(x).tanh_cdf(floating(x))
+
+    def dx(g, x):
+        """d{x} = d{out} ⊙ {out} ⊙ (1 − {out}) ⊙ 2√(2/π) (1 + 0.134145 {x}²)"""
+        z = Clamp(x, low=-30.0, high=30.0)  # beyond, it is 0 or 1, but z² could overflow
+        return g * (TanhCdf(z) * TanhCdf(-z) * (z * z * 0.21406444881780075 + 1.5957691216057308))
 
 
 class Relu(Op):

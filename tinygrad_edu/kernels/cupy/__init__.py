@@ -4,9 +4,9 @@ Every function takes float32 or float64 arrays of any strides, also empty ones, 
 fresh memory, and leaves its inputs as they were (`adamw`, which updates in place, is the exception).
 """
 
-from .activation import bell, erf, erfc, normal_cdf
+from .activation import bell, erf, erfc, normal_cdf, tanh_cdf
 from .dropout import keep_mask
 from .optimizer import adamw
 from .softmax import softmax, softmax_backward
 
-__all__ = ["adamw", "bell", "erf", "erfc", "keep_mask", "normal_cdf", "softmax", "softmax_backward"]
+__all__ = ["adamw", "bell", "erf", "erfc", "keep_mask", "normal_cdf", "softmax", "softmax_backward", "tanh_cdf"]

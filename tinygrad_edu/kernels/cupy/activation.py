@@ -21,6 +21,16 @@ def normal_cdf(x: Any) -> Any:
     return special.ndtr(x).astype(x.dtype, copy=False)
 
 
+def tanh_cdf(x: Any) -> Any:
+    """½(1 + tanh(√(2/π)(x + 0.044715x³))); x, any shape, floating; result of the same shape and dtype.
+
+    Unlike NumPy's with the rounding of the exponent, which is up to 88 for float32.
+    """
+    z = cupy.clip(x, -30, 30)
+    e = cupy.exp(-cupy.abs(z * (1.5957691216057308 + 0.07135481627260025 * z * z)))
+    return cupy.maximum(e, z >= 0) / (1 + e)
+
+
 def bell(x: Any, scale: float) -> Any:
     """exp(−scale·x²), scale from ½ to 1; x, any shape, floating; result of the same shape and dtype.
 

@@ -5,7 +5,7 @@ fresh memory, and leaves its inputs as they were (`adamw`, which updates in plac
 """
 
 from ...random import keep_mask
-from .activation import bell, erf, erfc, gelu, normal_cdf, silu
+from .activation import bell, erf, erfc, gelu, normal_cdf, silu, tanh_cdf
 from .attention import Weights, attention, attention_backward
 from .linear import embedding, embedding_backward, linear, linear_backward
 from .loss import Rows, cross_entropy, cross_entropy_backward
@@ -42,4 +42,5 @@ __all__ = [
     "softmax",
     "softmax_backward",
     "sum_of_squares",
+    "tanh_cdf",
 ]

@@ -175,6 +175,27 @@ def normal_cdf(x: np.ndarray) -> np.ndarray:
     return _in_float64(x, body)
 
 
+def tanh_cdf(x: np.ndarray) -> np.ndarray:
+    """½(1 + tanh(√(2/π)(x + 0.044715x³))), close to Φ(x), within a few units in the last place also far to the left.
+
+    x of any shape, result of the same.
+
+    >>> tanh_cdf(np.array([-1.0, 0.0, np.inf])).round(4)
+    array([0.1588, 0.5   , 1.    ])
+    """
+
+    def body(part, out, a, scratch):
+        np.clip(part, -_FAR, _FAR, out=a)
+        w, rest = _exponent(a)
+        with np.errstate(over="ignore"):  # 1/∞ is the 0 that it is far to the left
+            np.exp(-w, out=out)
+        out *= np.exp(-rest)
+        out += 1
+        np.reciprocal(out, out=out)
+
+    return _in_float64(x, body)
+
+
 def _erfc_of(x, out, a, scratch):
     """out = erfc |x| = 2·G(√2·|x|)·exp(−x²)."""
     np.minimum(np.abs(x), 28, out=a)
@@ -203,7 +224,7 @@ def gelu(x: np.ndarray, approximate: str = "none", slope: bool = True) -> tuple[
     its place, slope s + 2x·s·(1 − s)·√(2/π)(1 + 3·0.044715x²). x, any shape; y and slope of the same shape; the slope
     is None where it is not asked for. ValueError for another `approximate`.
     In float32 the rounding of the exponent is left: 64 units in the last place where y is as small as 10⁻³⁸ ("tanh":
-    128), fewer in proportion to ln |y|. In float64 it is corrected for.
+    128), fewer in proportion to ln |y|; to correct for it would cost a sixth of the time. In float64 it is corrected.
     Source: Hendrycks and Gimpel, "Gaussian error linear units", 2016.
 
     >>> y, slope = gelu(np.array([-1.0, 0.0, 1.0]))
