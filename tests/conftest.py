@@ -1,6 +1,16 @@
 """Options of the test run."""
 
+import signal
+
 import pytest
+
+
+def pytest_configure() -> None:
+    """A run under nohup or in the background ignores signals, and so would the programs that the tests start."""
+    for name, handler in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SIG_DFL)):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -71,6 +71,7 @@ def test_every_op_passes_to_the_second_order(case: p.Case) -> None:
         (lambda x: x * x + 1e8, (3,)),
         (lambda x: (x * x + 1e10) - 1e10, (3,)),
         (lambda x: x * x, ()),
+        (lambda x: x[0] * x[0] + x[1].floor(), (2, 3)),
         (lambda x: x * x, (0, 3)),
         (lambda x: (x * x).sum(), (0, 3)),
         (lambda x: x.relu(), (300, 400)),

@@ -77,6 +77,6 @@ def contend(shape: Shape, threads: int) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
+    if len(sys.argv) < 3:
         sys.exit("tools.bench starts this program: python -m tools.bench train")
     contend(Shape(**json.loads(sys.argv[1])), int(sys.argv[2]))

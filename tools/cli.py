@@ -212,8 +212,6 @@ def run(program: str, main: Callable[[list[str]], int], arguments: list[str] | N
         _prepare()
     try:
         given = sys.argv[1:] if arguments is None else arguments
-        if any("\0" in text for text in given):
-            raise UserError("an argument has a NUL character, which no path and no option may have")
         with _own_warnings(program):
             code = main(given)
         sys.stdout.flush()

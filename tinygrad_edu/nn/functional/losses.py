@@ -200,11 +200,7 @@ def smooth_l1_loss(
     beta = number(beta, "smooth_l1_loss: beta", 0.0)
     e = x - y
     d = e.abs()
-    if beta:
-        near = choice.LogicalNot(d >= beta)  # also at NaN
-        each = choice.Where(near, choice.Where(near, e, 0.0) ** 2 * (0.5 / beta), d - 0.5 * beta)
-    else:
-        each = d
+    each = choice.Where(d < beta, e * e * (0.5 / beta), d - 0.5 * beta) if beta else d
     return _all(each, reduction_of(size_average, reduce, reduction, "smooth_l1_loss"))
 
 
@@ -217,12 +213,10 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     x, y = _pair(input, target, "huber_loss")
     delta = number(delta, "huber_loss: delta", above=0.0)
     e = x - (y if y.array.dtype == x.array.dtype else choice.Cast(y, dtype=x.array.dtype))
-    d = e.abs()
-    near = choice.LogicalNot(d >= delta) if delta < float("inf") else None  # also at NaN
-    within = e if near is None else choice.Where(near, e, 0.0)  # an infinite one has a slope here, too
-    each = within * within * 0.5  # not of |e|, whose slope at 0 is 0: the second derivative there is 1
-    if near is not None:
-        each = choice.Where(near, each, (d - 0.5 * delta) * delta)
+    each = e * e * 0.5  # not of |e|, whose slope at 0 is 0: the second derivative there is 1
+    if delta < float("inf"):
+        d = e.abs()
+        each = choice.Where(d < delta, each, (d - 0.5 * delta) * delta)
     if weight is not None:
         each = each * _weight_like(weight, x, "huber_loss")
     return _all(each, reduction_of(None, None, reduction, "huber_loss"))
