@@ -211,9 +211,8 @@ def run(program: str, main: Callable[[list[str]], int], arguments: list[str] | N
     if own:
         _prepare()
     try:
-        given = sys.argv[1:] if arguments is None else arguments
         with _own_warnings(program):
-            code = main(given)
+            code = main(sys.argv[1:] if arguments is None else arguments)
         sys.stdout.flush()
         return code
     except (UserError, InputError) as error:

@@ -52,7 +52,8 @@ _HALF_OF_THE_DIGITS = np.int64(-1 << 27)
 _K0 = 1.5957691216057308, -9.96930880911092e-17  # 2√(2/π) and, below, 0.044715 times it, each with its rounding
 _K1 = 0.07135481627260025, -6.175149918155315e-19
 _TANH = constants(-_K0[0] / 2, -_K1[0] / 2, 2.0**60 * _K0[0], 2.0**60 * 3 * _K1[0], 2.0**-30, 2.0**-60)
-_LIMIT: dict[Any, Any] = dict(zip((np.dtype(np.float32), np.dtype(np.float64)), (np.float32(65.1), np.float64(375.6))))
+_LIMIT = {np.dtype(kind): np.array(most, kind) for kind, most in ((np.float32, 65.1), (np.float64, 375.6))}
+# of −w/2: 2⁻⁶⁰·exp(−w) is just below the end of the dtype there
 _EXACT = constants(0.5, 1 / math.sqrt(2 * math.pi), -0.5)
 _SILU = constants(0.5, 80)
 _SIGN = {np.dtype(f"f{n}"): np.array(np.iinfo(f"i{n}").min, f"i{n}") for n in (4, 8)}
