@@ -49,6 +49,7 @@ FLOORS = [
     "locks",
     "absent",
     "contraction",
+    "pieces",
     "sums",
     "options",
     "backend",

@@ -12,7 +12,7 @@ import pytest
 import tests.lines as lines
 import tests.properties as p
 import tinygrad_edu as tg
-from tinygrad_edu import kernels
+from tinygrad_edu import backend, kernels, pieces
 from tinygrad_edu.nn import functional as F
 from tinygrad_edu.ops import arithmetic, attention, index, layer, loss, reduction, shape
 from tinygrad_edu.tape import Op, registry
@@ -469,6 +469,16 @@ def test_takes_strided_input(case: p.Case) -> None:
     p.takes_strided_input(case)
 
 
+@each(PLAIN + FUSED)
+def test_large_arrays(case: p.Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where arrays are large: formulas go over them piece by piece, and what a condition chooses is put together."""
+    monkeypatch.setattr(pieces, "PIECE", 16)
+    monkeypatch.setattr(backend, "FEW_TO_CHOOSE", 0)
+    p.forward_is_numpy(case)
+    p.first_derivative(case)
+    p.takes_strided_input(case)
+
+
 @each([c for c in PLAIN + FUSED if c.name not in FIXED and all(isinstance(x, tuple) for x in c.inputs)])
 def test_takes_lengths_0_and_1(case: p.Case) -> None:
     p.takes_lengths_0_and_1(case)
@@ -621,6 +631,23 @@ class TestDropout:
 
 class TestValues:
     """Values that other systems got wrong."""
+
+    @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64", "uint8", "bool"])
+    def test_where_keeps_every_bit(self, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(backend, "FEW_TO_CHOOSE", 0)
+        rng = np.random.default_rng(0)
+        condition = rng.random((3, 1, 5)) > 0.5
+        odd = [0.0, -0.0, np.nan, np.inf, -np.inf] if dtype.startswith("f") else [0, 1, 2, 3, 0]
+        rows = np.array([odd, odd[::-1]]).astype(dtype)
+        pairs = [
+            (rows, rows[::-1]),
+            (rows[:1].T, rows[1]),
+            *((a, b) for x in odd for a, b in [(rows, x), (x, rows)]),
+        ]
+        for x, y in pairs:
+            x, y = (np.asarray(each, dtype) for each in (x, y))
+            for some in (condition, condition[:1, :, 1:2], condition[..., ::-1]):
+                assert backend.where(some, x, y).tobytes() == np.where(some, x, y).tobytes()
 
     def test_chain_rule_through_shared_values(self) -> None:
         a, b = (tg.Tensor(np.array(v), requires_grad=True) for v in (1.5, -2.0))

@@ -1,6 +1,6 @@
 """Ops that choose, compare and convert, element by element."""
 
-from tinygrad_edu.backend import float16, float32, module_of, quiet
+from tinygrad_edu.backend import float16, float32, module_of, quiet, where
 from tinygrad_edu.tape import Op
 
 
@@ -12,7 +12,7 @@ class Where(Op):
     unpromoted = 1
 
     def forward(condition, x, y):
-        return module_of(condition).where(condition, x, y)
+        return where(condition, x, y)
 
     def dx(g, condition):
         """d{x} = d{out} where {condition}, else 0"""
@@ -27,8 +27,7 @@ class MaskedFill(Op):
     """{out} = {value} where {mask}, else {x}"""
 
     def forward(x, mask, *, value):
-        xp = module_of(x)
-        return xp.where(mask, xp.asarray(value, dtype=x.dtype), x)
+        return where(mask, module_of(x).asarray(value, dtype=x.dtype), x)
 
     def dx(g, mask):
         """d{x} = 0 where {mask}, else d{out}"""

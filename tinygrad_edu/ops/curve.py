@@ -5,39 +5,51 @@ rounded to 1; and it is an op whose own rule does not subtract either, so that s
 """
 
 from tinygrad_edu import kernels
-from tinygrad_edu.backend import floating, module_of, quiet
+from tinygrad_edu.backend import bounds_of, float32, float64, floating, module_of, quiet, where
 from tinygrad_edu.ops.arithmetic import Abs, Clamp, Exp
 from tinygrad_edu.ops.choice import Where, whole
+from tinygrad_edu.pieces import by_pieces, log1p_of_part
 from tinygrad_edu.sums import narrow, wide
 from tinygrad_edu.tape import Op
+
+_MOST = {dtype: bounds_of(dtype)[1] for dtype in (float32, float64)}
 
 
 class Tanh(Op):
     """{out} = tanh {x}"""
 
-    def forward(x):
-        return module_of(x).tanh(floating(x))
+    saves = ("slope",)
 
-    def dx(g, x):
+    def forward(x, *, recording=False):
+        return module_of(x).tanh(floating(x)), by_pieces(_sech_squared, x)[0] if recording else None
+
+    def slope(x):
+        return SechSquared(x)
+
+    def dx(g, slope):
         """d{x} = d{out} ⊙ sech² {x}, which is 1 − {out}²"""
-        return g * SechSquared(x)
+        return g * slope
 
 
 class SechSquared(Op):
     """{out} = 1 / cosh² {x}, the slope of tanh"""
 
     def forward(x):
-        with quiet(x):
-            e = module_of(x).exp(wide(x).reshape(x.shape or (1,)))
-            s = 1.0 / e
-            s += e
-            module_of(x).divide(2.0, s, out=s)
-        s *= s
-        return narrow(s.reshape(x.shape), x.dtype)
+        return narrow(by_pieces(_sech_squared, x)[0], floating(x).dtype)
 
     def dx(g, x, out):
         """d{x} = −2 d{out} ⊙ {out} ⊙ tanh {x}"""
         return g * (out * Tanh(x) * -2.0)
+
+
+def _sech_squared(x):
+    """4 / (exp x + exp(−x))²"""
+    xp = module_of(x)
+    e = xp.exp(x)
+    total = xp.reciprocal(e)
+    total += e
+    total *= total
+    return (4.0 / total,)
 
 
 class Sigmoid(Op):
@@ -46,16 +58,8 @@ class Sigmoid(Op):
     saves = ("slope",)
 
     def forward(x, *, recording=False):
-        xp, x = module_of(x), floating(x)
-        values = wide(x).reshape(x.shape or (1,))
-        below = xp.abs(values)
-        xp.negative(below, out=below)
-        xp.exp(below, out=below)
-        total = 1.0 + below
-        below /= total  # σ(−|x|), at most ½
-        y = (values >= 0) - below
-        xp.abs(y, out=y)
-        return narrow(y.reshape(x.shape), x.dtype), (below * (1.0 - below)).reshape(x.shape) if recording else None
+        y, *slope = by_pieces(_sigmoid_and_slope if recording else _sigmoid, x)
+        return narrow(y, floating(x).dtype), *(slope or [None])
 
     def slope(x):
         return SechSquared(x * 0.5) * 0.25
@@ -63,6 +67,24 @@ class Sigmoid(Op):
     def dx(g, slope):
         """d{x} = d{out} ⊙ ¼ sech²({x} / 2), which is {out} ⊙ (1 − {out})"""
         return g * slope
+
+
+def _sigmoid(x):
+    """1 / (1 + exp(−x)): far to the left exp overflows to ∞, and 1 / ∞ is right."""
+    xp = module_of(x)
+    e = xp.exp(-x)
+    e += 1.0
+    return (xp.reciprocal(e),)
+
+
+def _sigmoid_and_slope(x):
+    xp = module_of(x)
+    e = xp.exp(-x)
+    y = xp.reciprocal(e + 1.0)
+    xp.minimum(e, _MOST[e.dtype], out=e)  # so that e · y is not ∞ · 0
+    e *= y  # 1 − y, of which nothing has cancelled
+    e *= y
+    return y, e
 
 
 class Bell(Op):
@@ -155,9 +177,12 @@ class Softplus(Op):
     """{out} = ln(1 + exp({beta} {x})) / {beta}, which is nearly {x} far to the right"""
 
     def forward(x, *, beta=1.0):
-        xp, x = module_of(x), floating(x)
-        scaled = wide(x) * beta
-        return narrow((xp.maximum(scaled, 0) + xp.log1p(xp.exp(-xp.abs(scaled)))) * (1.0 / beta), x.dtype)
+        def formula(z):
+            xp = module_of(z)
+            z = z * beta
+            return ((xp.maximum(z, 0) + log1p_of_part(xp.exp(-xp.abs(z)))) * (1.0 / beta),)
+
+        return narrow(by_pieces(formula, x)[0], floating(x).dtype)
 
     def dx(g, x, beta):
         """d{x} = d{out} ⊙ σ({beta} {x})"""
@@ -168,8 +193,11 @@ class TanhSoftplus(Op):
     """{out} = tanh(ln(1 + exp {x})), the logarithm not rounded"""
 
     def forward(x):
-        upper, lower, _ = _softplus_parts(wide(floating(x)))
-        return narrow(upper / lower, floating(x).dtype)
+        def formula(z):
+            upper, lower, _, _ = _softplus_parts(z)
+            return (upper / lower,)
+
+        return narrow(by_pieces(formula, x)[0], floating(x).dtype)
 
     def dx(g, x):
         """d{x} = d{out} ⊙ (1 − {out}²) ⊙ σ({x})"""
@@ -180,10 +208,13 @@ class TanhSoftplusSlope(Op):
     """{out} = (1 − tanh²(ln(1 + exp {x}))) σ({x}), the slope of tanh_softplus"""
 
     def forward(x):
-        xp, values = module_of(x), wide(floating(x))
-        _, lower, e = _softplus_parts(values)
-        lead = xp.exp(xp.where(values > 0, -2.0 * values, values))
-        return narrow(lead * (4.0 * (1.0 + e)) / (lower * lower), floating(x).dtype)
+        def formula(z):
+            _, lower, below, above = _softplus_parts(z)
+            below = 4.0 * below * (below + above)
+            above /= lower
+            return (below * above * above,)
+
+        return narrow(by_pieces(formula, x)[0], floating(x).dtype)
 
     def dx(g, x, out):
         """d{x} = d{out} ⊙ {out} ⊙ (σ(−{x}) − 2 σ({x}) ⊙ tanh(ln(1 + exp {x})))"""
@@ -191,12 +222,15 @@ class TanhSoftplusSlope(Op):
 
 
 def _softplus_parts(x):
-    """n and n + 2 with n = (1 + exp x)² − 1, right of 0 both over exp 2x; and exp(−|x|). n / (n + 2) is the tanh."""
+    """n and n + 2, with n = (1 + exp x)² − 1, both times c², and b and c, the exponentials of min(x, 0) and −max(x, 0).
+
+    As exp x = b / c, nothing overflows; n / (n + 2) is the tanh.
+    """
     xp = module_of(x)
-    e = xp.exp(-xp.abs(x))
-    square, right = e * e, x > 0
-    upper = xp.where(right, 1.0, square) + 2.0 * e
-    return upper, upper + xp.where(right, 2.0 * square, 2.0), e
+    below, above = xp.exp(xp.minimum(x, 0)), xp.exp(-xp.maximum(x, 0))
+    twice = 2.0 * above
+    upper = (twice + below) * below
+    return upper, upper + twice * above, below, above
 
 
 class LogAddExp(Op):
@@ -207,7 +241,7 @@ class LogAddExp(Op):
     def forward(x, y):
         xp = module_of(x)
         x, y = floating(x), floating(y)
-        return xp.maximum(x, y) + xp.log1p(xp.exp(-xp.abs(_apart(x, y))))
+        return xp.maximum(x, y) + log1p_of_part(xp.exp(-xp.abs(_apart(x, y))))
 
     def dx(g, x, y):
         """d{x} = d{out} ⊙ σ({x} − {y})"""
@@ -229,7 +263,7 @@ class LeakyRelu(Op):
 
     def forward(x, *, slope):
         with quiet(x):
-            return narrow(module_of(x).where(x > 0, x, wide(x) * slope), x.dtype)
+            return where(x > 0, x, narrow(wide(x) * slope, x.dtype))
 
     def dx(g, x, slope):
         """d{x} = d{out} where {x} > 0, else {slope} d{out}"""
@@ -239,16 +273,34 @@ class LeakyRelu(Op):
 class Elu(Op):
     """{out} = {x} where {x} > 0, else {alpha} (exp({x} / {width}) − 1)"""
 
-    def forward(x, *, alpha, width=1.0):
-        xp = module_of(x)
-        with quiet(x):
-            left = alpha * xp.expm1(xp.minimum(wide(x), 0) / width)
-        return narrow(xp.where(x > 0, x, left), x.dtype)
+    saves = ("slope",)
 
-    def dx(g, x, alpha, width):
-        """d{x} = d{out} where {x} > 0, else {alpha} / {width} d{out} ⊙ exp({x} / {width})"""
+    def forward(x, *, alpha, width=1.0, recording=False):
+        def formula(z):
+            xp = module_of(z)
+            left = xp.minimum(z, 0)
+            left *= 0.5 / width
+            y = xp.tanh(left)  # exp z − 1 is 2t / (1 − t) with t = tanh(z / 2)
+            y /= 1.0 - y
+            y *= 2.0 * alpha
+            y = where(z > 0, z, y)
+            if not recording:
+                return (y,)
+            left *= 2.0
+            xp.exp(left, out=left)
+            left *= alpha / width
+            return y, where(z <= 0, left, 1.0)  # which passes at NaN
+
+        y, *slope = by_pieces(formula, x)
+        return narrow(y, floating(x).dtype), *(slope or [None])
+
+    def slope(x, alpha, width):
         left = whole(Where(x < 0, x, 0.0))  # at 0 the second derivative is 0, as in PyTorch
-        return Where(x <= 0, g * (Exp(left / width) * (alpha / width)), g)  # which passes at NaN
+        return Where(x <= 0, Exp(left / width) * (alpha / width), 1.0)
+
+    def dx(g, slope):
+        """d{x} = d{out} where {x} > 0, else {alpha} / {width} d{out} ⊙ exp({x} / {width})"""
+        return g * slope
 
 
 class Softsign(Op):

@@ -1,0 +1,56 @@
+"""Formulas of one number where arrays are large: piece by piece, so that what they need in between stays in cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tinygrad_edu.backend import Array, float16, floating, module_of, quiet
+from tinygrad_edu.buffers import empty
+from tinygrad_edu.sums import wide
+
+PIECE = 1 << 17  # bytes of a piece
+
+
+def by_pieces(formula: Callable[[Array], tuple[Array, ...]], x: Array) -> tuple[Array, ...]:
+    """The arrays that `formula` makes of x, each in the shape of x.
+
+    formula: takes an array of at least one axis, float32 where x is float16 or holds integers, which it must not
+    change, and gives arrays of its shape that depend on each number alone. Nothing in it warns.
+
+    >>> y, slope = by_pieces(lambda z: (z * z, 2 * z), np.arange(3.0))
+    >>> y, slope
+    (array([0., 1., 4.]), array([0., 2., 4.]))
+    """
+    if x.dtype == float16 or x.dtype.kind != "f":
+        x = wide(floating(x))
+    length = PIECE // x.dtype.itemsize
+    with quiet(x):
+        if x.size <= length or not isinstance(x, np.ndarray):
+            return formula(x) if x.ndim else tuple(y.reshape(()) for y in formula(x.reshape(1)))
+        flat = np.ascontiguousarray(x).reshape(-1)
+        whole: list[np.ndarray] = []
+        for start in range(0, x.size, length):
+            found = formula(flat[start : start + length])
+            whole = whole or [empty(flat.shape, y.dtype) for y in found]
+            for y, part in zip(whole, found, strict=True):
+                y[start : start + length] = part
+    return tuple(y.reshape(x.shape) for y in whole)
+
+
+def log1p_of_part(x: Array) -> Array:
+    """ln(1 + x) for 0 ≤ x ≤ 1, several times as fast as NumPy's log1p, which takes one number at a time.
+
+    What rounding takes from 1 + x is given back with the slope of the logarithm there, 1 / (1 + x).
+
+    >>> log1p_of_part(np.array([1e-20, 1.0])).tolist()
+    [1e-20, 0.6931471805599453]
+    """
+    if not isinstance(x, np.ndarray):
+        return module_of(x).log1p(x)
+    total = 1.0 + x
+    lost = x - (total - 1.0)
+    lost /= total
+    lost += np.log(total, out=total)
+    return lost
