@@ -282,7 +282,8 @@ class Elu(Op):
             left *= 0.5 / width
             y = xp.tanh(left)  # exp z − 1 is 2t / (1 − t) with t = tanh(z / 2)
             y /= 1.0 - y
-            y *= 2.0 * alpha
+            y *= 2.0
+            y *= alpha
             y = where(z > 0, z, y)
             if not recording:
                 return (y,)
