@@ -4,6 +4,7 @@ tensor that has none: what PyTorch's samples seldom hit."""
 from __future__ import annotations
 
 import itertools
+import math
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -134,6 +135,20 @@ def test_angles_twice(name: str) -> None:
 @pytest.mark.parametrize("name", ["relu6", "hardtanh", "leaky_relu", "elu", "celu", "selu"])
 def test_bends_at_bounds_and_nan(name: str) -> None:
     same_twice(lambda lib, x: getattr(lib.nn.functional, name)(x), [*PLACES, 6.0])
+
+
+@pytest.mark.parametrize("bound", [0.5, 1.0, 2.0, 1e-10, INF])
+@pytest.mark.parametrize(("name", "option"), [("huber_loss", "delta"), ("smooth_l1_loss", "beta")])
+def test_losses_with_a_bend(name: str, option: str, bound: float) -> None:
+    errors = [-INF, -1e30, -2.0, -1.0, -0.5, -1e-30, -0.0, 0.0, 1e-10, 0.3, 0.5, 1.0, 2.0, 7.0, 1e30, INF]
+    same_twice(
+        lambda lib, x: getattr(lib.nn.functional, name)(x, lib.zeros_like(x), reduction="none", **{option: bound}),
+        errors,
+    )
+    for lib in (torch, tg):
+        x = lib.tensor([NAN], requires_grad=True)
+        getattr(lib.nn.functional, name)(x, lib.zeros_like(x), **{option: bound}).backward()
+        assert math.isnan(x.grad.item())
 
 
 def test_the_slope_of_hardsigmoid_at_nan_is_0() -> None:

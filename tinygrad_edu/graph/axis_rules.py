@@ -306,6 +306,7 @@ ELEMENTWISE = frozenset((
     "cumprod", "binary_cross_entropy", "sech_squared", "bell", "erfc", "normal_cdf", "log_add_exp", "softsign",
     "tanhshrink", "tan", "sinh", "cosh", "one_minus_square", "direction", "xlogy", "inversion", "logit_cross_entropy",
     "zeros_like", "logit", "pow_less", "unit", "trunc_divide", "tanh_cdf", "tanh_softplus", "tanh_softplus_slope",
+    "huber",
 ))
 # fmt: on
 # What comes out of these depends on the numbers, or on an index that is no axis of anything.

@@ -1,9 +1,9 @@
 """Cross-entropies: of logits, row by row, and of yes and no by their logits or probabilities."""
 
 from tinygrad_edu import kernels
-from tinygrad_edu.backend import module_of, quiet
+from tinygrad_edu.backend import module_of, quiet, where
 from tinygrad_edu.ops.activation import LogSoftmax
-from tinygrad_edu.ops.arithmetic import Log, Mul
+from tinygrad_edu.ops.arithmetic import Abs, Log, Mul, Sign
 from tinygrad_edu.ops.choice import Where
 from tinygrad_edu.ops.curve import Log1p, Sigmoid, Softplus
 from tinygrad_edu.ops.index import Gather
@@ -41,6 +41,23 @@ class CrossEntropy(Op):
     def dlogits(g, logits, target, weight, saved, ignore_index, smoothing):
         """d{logits} = (softmax({logits}) − onehot({target})) ⊙ d{out}"""
         return kernels.of(g).cross_entropy_backward(g, logits, target, saved, ignore_index, smoothing, weight)
+
+
+class Huber(Op):
+    """{out} = {e}² / (2 {width}) where |{e}| < {bound}, else {slope} (|{e}| − {bound} / 2)
+
+    Source: Huber, "Robust estimation of a location parameter", 1964.
+    """
+
+    def forward(e, *, bound, width, slope):
+        xp = module_of(e)
+        with quiet(e):
+            size = xp.abs(e)
+            return where(size >= bound, slope * (size - bound / 2), e / width * e / 2)
+
+    def de(g, e, bound, width, slope):
+        """d{e} = d{out} ⊙ {e} / {width} where |{e}| < {bound}, else {slope} d{out} ⊙ sign {e}"""
+        return g * Where(Abs(e) >= bound, Sign(e) * slope, e / width)
 
 
 class LogitCrossEntropy(Op):

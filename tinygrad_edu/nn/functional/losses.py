@@ -199,8 +199,7 @@ def smooth_l1_loss(
     x, y = _pair(input, target, "smooth_l1_loss")
     beta = number(beta, "smooth_l1_loss: beta", 0.0)
     e = x - y
-    d = e.abs()
-    each = choice.Where(d < beta, e * e * (0.5 / beta), d - 0.5 * beta) if beta else d
+    each = loss.Huber(e, bound=beta, width=beta, slope=1.0) if beta else e.abs()
     return _all(each, reduction_of(size_average, reduce, reduction, "smooth_l1_loss"))
 
 
@@ -213,10 +212,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     x, y = _pair(input, target, "huber_loss")
     delta = number(delta, "huber_loss: delta", above=0.0)
     e = x - (y if y.array.dtype == x.array.dtype else choice.Cast(y, dtype=x.array.dtype))
-    each = e * e * 0.5  # not of |e|, whose slope at 0 is 0: the second derivative there is 1
-    if delta < float("inf"):
-        d = e.abs()
-        each = choice.Where(d < delta, each, (d - 0.5 * delta) * delta)
+    each = loss.Huber(e, bound=delta, width=1.0, slope=delta)
     if weight is not None:
         each = each * _weight_like(weight, x, "huber_loss")
     return _all(each, reduction_of(None, None, reduction, "huber_loss"))
