@@ -43,13 +43,14 @@ class SechSquared(Op):
 
 
 def _sech_squared(x):
-    """4 / (exp x + exp(−x))²"""
+    """(2 / (exp x + exp(−x)))²"""
     xp = module_of(x)
     e = xp.exp(x)
     total = xp.reciprocal(e)
     total += e
-    total *= total
-    return (4.0 / total,)
+    y = 2.0 / total
+    y *= y
+    return (y,)
 
 
 class Sigmoid(Op):
