@@ -649,6 +649,12 @@ class TestValues:
             for some in (condition, condition[:1, :, 1:2], condition[..., ::-1]):
                 assert backend.where(some, x, y).tobytes() == np.where(some, x, y).tobytes()
 
+    @pytest.mark.parametrize("count", [4, 20_000])
+    def test_a_boolean_of_foreign_memory_holds_unless_all_its_bits_are_0(self, count: int) -> None:
+        condition = tg.from_numpy(np.resize(np.array([0, 2, 255, 1], np.uint8), count).view(bool))
+        found = tg.where(condition, tg.full((count,), 3.0), tg.full((count,), 7.0))
+        np.testing.assert_array_equal(found.array, np.resize([7.0, 3.0, 3.0, 3.0], count))
+
     def test_chain_rule_through_shared_values(self) -> None:
         a, b = (tg.Tensor(np.array(v), requires_grad=True) for v in (1.5, -2.0))
         d, m = a - b, a * b

@@ -466,3 +466,17 @@ def test_gradients_at_zeros_and_ties() -> None:
     assert slope(lambda x: x.fmax(tg.tensor([1.0, float("nan")])).sum(), 1.0, 2.0) == [1.0, 1.0]
     assert slope(lambda x: (2**x).sum(), 0.0, 1.0) == [math.log(2), 2 * math.log(2)]
     assert tg.tensor(1e16, dtype=tg.float64).lerp(tg.tensor(1.0, dtype=tg.float64), 1).item() == 1.0
+
+
+@pytest.mark.parametrize("kind", ["f2", "f4", "f8", "i4"])
+def test_numbers_in_the_byte_order_of_another_machine(kind: str) -> None:
+    swapped = np.arange(5000).astype(kind).astype(np.dtype(kind).newbyteorder())
+    for t in (tg.tensor(swapped), tg.as_tensor(swapped), tg.zeros(5000, dtype=swapped.dtype) + tg.tensor(swapped)):
+        assert t.array.dtype == np.dtype(kind)
+        assert t.array.dtype.isnative
+        np.testing.assert_array_equal(t.array, swapped)
+    p = tg.nn.Parameter(tg.zeros(5000))
+    p.data = swapped
+    assert p.array.dtype.isnative
+    with pytest.raises(ValueError, match="another order"):
+        tg.from_numpy(swapped)

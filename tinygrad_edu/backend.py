@@ -82,7 +82,16 @@ def dtype_of(dtype: Any) -> np.dtype:
         raise TypeError(f"dtype {dtype!r} is unknown; use one of float32, float64, int64, bool") from None
     if found.kind not in _DEFAULT:
         raise TypeError(f"dtype {found} holds no numbers; tensors hold floating, integer or boolean values")
-    return found
+    return native(found)
+
+
+def native(dtype: np.dtype) -> np.dtype:
+    """A dtype in the byte order of this machine, the only one that tensors have.
+
+    >>> native(np.dtype(">f4")) == float32
+    True
+    """
+    return dtype if dtype.isnative else dtype.newbyteorder("=")
 
 
 def new_array(data: Any, dtype: Any = None, device: str | None = None) -> Array:
@@ -100,7 +109,7 @@ def new_array(data: Any, dtype: Any = None, device: str | None = None) -> Array:
     if dtype is not None:
         target = dtype_of(dtype)
     elif kept or isinstance(data, np.generic):
-        target = host.dtype
+        target = native(host.dtype)
     else:
         target = _DEFAULT[host.dtype.kind]
     if not kept and host.size and target.kind in "iu" and target != host.dtype:
@@ -369,7 +378,9 @@ def where(condition: Array, x: Array, y: Array) -> Array:
     chosen = empty(np.broadcast_shapes(condition.shape, np.shape(x), np.shape(y)), dtype)
     bits = chosen.view(f"i{dtype.itemsize}")
     x, y = (np.asarray(each, dtype).view(bits.dtype) for each in (x, y))
-    mask = np.negative(condition.view(int8), out=empty(condition.shape, int8))  # all bits are 1 where it holds
+    holds = empty(condition.shape, bool_)
+    np.not_equal(condition.view(int8), 0, out=holds)  # a byte of another memory may be neither 0 nor 1
+    mask = np.negative(holds.view(int8), out=holds.view(int8))  # all bits are 1 where it holds
     if y.ndim == 0 and not y:
         np.bitwise_and(x, mask, out=bits)
     else:

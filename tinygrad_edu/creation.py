@@ -28,10 +28,14 @@ def from_numpy(array: np.ndarray) -> Tensor:
     `tensor(array)` copies; `detect_anomaly()` finds such changes. An optimizer, from its first step on, keeps what it
     learns in memory of its own.
 
-    Raises TypeError for anything but an array of numbers.
+    Raises TypeError for anything but an array of numbers, and ValueError for one in the byte order of another machine.
     """
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":
         raise TypeError(f"from_numpy: needs an array of numbers, got {getattr(array, 'dtype', type(array).__name__)}")
+    if not array.dtype.isnative:
+        raise ValueError(
+            f"from_numpy: the bytes of {array.dtype.str} are in another order; tensor(array) converts them"
+        )
     return wrap(Tensor, array)
 
 

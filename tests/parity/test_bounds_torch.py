@@ -137,6 +137,24 @@ def test_bends_at_bounds_and_nan(name: str) -> None:
     same_twice(lambda lib, x: getattr(lib.nn.functional, name)(x), [*PLACES, 6.0])
 
 
+@pytest.mark.parametrize("alpha", [-0.5, -2.0, 0.25, 4.0])  # PyTorch divides by them in float32
+def test_celu_with_any_width(alpha: float) -> None:
+    same_twice(lambda lib, x: lib.nn.functional.celu(x, alpha), [-80.0, -20.0, -8.5, -5.0, -1e-9, 0.5, 3.0])
+
+
+@pytest.mark.parametrize("alpha", [INF, -INF, NAN])
+def test_elu_at_0_whatever_alpha(alpha: float) -> None:
+    zeros = [0.0, -0.0, 1.0]
+    found, expected = (lib.nn.functional.elu(lib.tensor(zeros), alpha).numpy() for lib in (tg, torch))
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("beta", "sizes"), [(100.0, [1e37, 3e38]), (3.0, [3e38, -3e38]), (1e38, [3.4, -3.4])])
+def test_softplus_where_beta_times_x_overflows(beta: float, sizes: list[float]) -> None:
+    found = tg.nn.functional.softplus(tg.tensor(sizes), beta)
+    np.testing.assert_array_equal(found.array, torch.nn.functional.softplus(torch.tensor(sizes), beta).numpy())
+
+
 @pytest.mark.parametrize("bound", [0.5, 1.0, 2.0, 1e-10, INF])
 @pytest.mark.parametrize(("name", "option"), [("huber_loss", "delta"), ("smooth_l1_loss", "beta")])
 def test_losses_with_a_bend(name: str, option: str, bound: float) -> None:

@@ -180,8 +180,10 @@ class Softplus(Op):
     def forward(x, *, beta=1.0):
         def formula(z):
             xp = module_of(z)
-            z = z * beta
-            return ((xp.maximum(z, 0) + log1p_of_part(xp.exp(-xp.abs(z)))) * (1.0 / beta),)
+            y = log1p_of_part(xp.exp(xp.abs(z) * -beta))
+            y *= 1.0 / beta
+            y += xp.maximum(z, 0)
+            return (y,)
 
         return narrow(by_pieces(formula, x)[0], floating(x).dtype)
 
@@ -280,15 +282,17 @@ class Elu(Op):
         def formula(z):
             xp = module_of(z)
             left = xp.minimum(z, 0)
-            left *= 0.5 / width
-            y = xp.tanh(left)  # exp z − 1 is 2t / (1 − t) with t = tanh(z / 2)
-            y /= 1.0 - y
-            y *= 2.0
+            left /= width
+            if width > 0:  # exp l − 1 is 2t / (1 − t) with t = tanh(l / 2); nothing cancels for l ≤ 0
+                y = xp.tanh(left * 0.5)
+                y /= 1.0 - y
+                y *= 2.0
+            else:
+                y = xp.expm1(left)
             y *= alpha
-            y = where(z > 0, z, y)
+            y = where(z < 0, y, z)
             if not recording:
                 return (y,)
-            left *= 2.0
             xp.exp(left, out=left)
             left *= alpha / width
             return y, where(z <= 0, left, 1.0)  # which passes at NaN

@@ -197,7 +197,7 @@ def smooth_l1_loss(
 ) -> Tensor:
     """(x − y)² / 2·beta where |x − y| < beta, else |x − y| − beta/2; beta is at least 0, and with 0 it is l1_loss."""
     x, y = _pair(input, target, "smooth_l1_loss")
-    beta = number(beta, "smooth_l1_loss: beta", 0.0)
+    beta = backend.number_for(number(beta, "smooth_l1_loss: beta", 0.0), x.array.dtype, "smooth_l1_loss: beta")
     e = x - y
     each = loss.Huber(e, bound=beta, width=beta, slope=1.0) if beta else e.abs()
     return _all(each, reduction_of(size_average, reduce, reduction, "smooth_l1_loss"))
@@ -210,7 +210,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     The target is converted to the dtype of the input; delta is above 0, and `weight` has the input's shape.
     """
     x, y = _pair(input, target, "huber_loss")
-    delta = number(delta, "huber_loss: delta", above=0.0)
+    delta = backend.number_for(number(delta, "huber_loss: delta", above=0.0), x.array.dtype, "huber_loss: delta")
     e = x - (y if y.array.dtype == x.array.dtype else choice.Cast(y, dtype=x.array.dtype))
     each = loss.Huber(e, bound=delta, width=1.0, slope=delta)
     if weight is not None:
