@@ -46,13 +46,18 @@ def killed(folder: Path, after: float, *arguments: object) -> None:
     """Begin a run and kill it, as no program can notice, so many seconds after its first step."""
     record = folder / "metrics.jsonl"
 
-    def begun() -> int:
-        return record.stat().st_ino if record.exists() else 0  # the record is begun anew when a step is done
+    def begun() -> tuple[int, int] | None:
+        """Which record there is, if any: it is begun anew when a step is done, and the old one may go before."""
+        try:
+            found = record.stat()
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_mtime_ns
 
     before = begun()
     running = start(*arguments)
     try:
-        while begun() == before:
+        while begun() in (None, before):
             assert running.poll() is None, running.communicate()[1].decode()
             time.sleep(0.001)
         time.sleep(after)
