@@ -168,6 +168,8 @@ def column_sums(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
     >>> column_sums(np.array([[1.0, 2.0], [3.0, 4.0]]), ones(2, np.dtype(float))).tolist()
     [4.0, 6.0]
     """
+    if len(x) <= 2 * SHORT:
+        return weights @ x
     return parts_sum([column_parts(x, weights)], x.shape[1], x.dtype)
 
 
