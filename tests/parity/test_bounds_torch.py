@@ -279,7 +279,7 @@ def test_variances_that_overflow(row: list[float]) -> None:
         same_twice(lambda lib, x, c=correction: x.var(0, correction=c), [row, row[::-1]])
 
 
-@pytest.mark.parametrize("name", ["mse_loss", "l1_loss"])
+@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "huber_loss", "smooth_l1_loss"])
 def test_losses_of_infinities(name: str) -> None:
     x, y = pairs([-INF, -2.0, -1.0, 0.0, 0.5, 1.0, 3.0, INF])
     apart = ~(np.isinf(x) & (x == y))
