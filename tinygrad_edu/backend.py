@@ -361,6 +361,9 @@ def largest(array: Array, axes: tuple[int, ...], least: float) -> Array:
     return module_of(array).full(shape, least, dtype=array.dtype)
 
 
+FEW_TO_CHOOSE = 8192  # elements up to which NumPy's `where` is faster
+
+
 def where(condition: Array, x: Array, y: Array) -> Array:
     """x where the condition holds, else y, as the array library's own `where`.
 
@@ -378,9 +381,9 @@ def where(condition: Array, x: Array, y: Array) -> Array:
     chosen = empty(np.broadcast_shapes(condition.shape, np.shape(x), np.shape(y)), dtype)
     bits = chosen.view(f"i{dtype.itemsize}")
     x, y = (np.asarray(each, dtype).view(bits.dtype) for each in (x, y))
-    holds = empty(condition.shape, bool_)
-    np.not_equal(condition.view(int8), 0, out=holds)  # a byte of another memory may be neither 0 nor 1
-    mask = np.negative(holds.view(int8), out=holds.view(int8))  # all bits are 1 where it holds
+    mask = empty(condition.shape, int8)
+    np.not_equal(condition.view(int8), 0, out=mask.view(bool_))  # a byte of another memory may be neither 0 nor 1
+    np.negative(mask, out=mask)  # all bits are 1 where it holds
     if y.ndim == 0 and not y:
         np.bitwise_and(x, mask, out=bits)
     else:
@@ -474,7 +477,6 @@ def floating(array: Array) -> Array:
 
 
 _FEW = 32
-FEW_TO_CHOOSE = 8192  # elements up to which NumPy's `where` is faster
 
 
 def sum_dtype(array: Array) -> np.dtype:

@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tinygrad_edu.backend import Array, float16, floating, module_of, quiet
+from tinygrad_edu.backend import Array, floating, module_of, quiet
 from tinygrad_edu.buffers import empty
-from tinygrad_edu.sums import wide
+from tinygrad_edu.sums import narrow, wide
 
 PIECE = 1 << 17  # bytes of a piece
 
 
 def by_pieces(formula: Callable[[Array], tuple[Array, ...]], x: Array) -> tuple[Array, ...]:
-    """The arrays that `formula` makes of x, each in the shape of x.
+    """The arrays that `formula` makes of x, each in the shape of x; the first is float16 where x is.
 
     formula: takes an array of at least one axis, float32 where x is float16 or holds integers, which it must not
     change, and gives arrays of its shape that depend on each number alone. Nothing in it warns.
@@ -23,20 +23,22 @@ def by_pieces(formula: Callable[[Array], tuple[Array, ...]], x: Array) -> tuple[
     >>> y, slope
     (array([0., 1., 4.]), array([0., 2., 4.]))
     """
-    if x.dtype == float16 or x.dtype.kind != "f":
-        x = wide(floating(x))
+    x = floating(x)
+    dtype, x = x.dtype, wide(x)
     length = PIECE // x.dtype.itemsize
     with quiet(x):
         if x.size <= length or not isinstance(x, np.ndarray):
-            return formula(x) if x.ndim else tuple(y.reshape(()) for y in formula(x.reshape(1)))
+            y, *more = formula(x) if x.ndim else [y.reshape(()) for y in formula(x.reshape(1))]
+            return narrow(y, dtype), *more
         flat = np.ascontiguousarray(x).reshape(-1)
         whole: list[np.ndarray] = []
         for start in range(0, x.size, length):
             found = formula(flat[start : start + length])
-            whole = whole or [empty(flat.shape, y.dtype) for y in found]
+            whole = whole or [empty(flat.shape, part.dtype) for part in found]
             for y, part in zip(whole, found, strict=True):
                 y[start : start + length] = part
-    return tuple(y.reshape(x.shape) for y in whole)
+    y, *more = (y.reshape(x.shape) for y in whole)
+    return narrow(y, dtype), *more
 
 
 def log1p_of_part(x: Array) -> Array:

@@ -137,9 +137,9 @@ class Op:
     definition(x, y, *, static): of a fused op: the same value composed of primitive ops. It is what runs under
         `definitions()`, on arrays without a kernel, and what a recorded backward pass differentiates.
 
-    saves: names of further values that forward returns after its result, for rules to read. Saved values have no
-        derivative. To make one differentiable, define a function of the same name that computes it with ops from
-        inputs and static arguments; a recorded backward pass calls it.
+    saves: names of further values that forward returns after its result, for rules to read; it may leave them out
+        where nothing is recorded. Saved values have no derivative. To make one differentiable, define a function of
+        the same name that computes it with ops from inputs and static arguments; a recorded backward pass calls it.
     promotes: operands are brought to one dtype first, all but the first `unpromoted`.
     numbers: what becomes of an integer that this dtype cannot hold: "wrap", "exact" or "fit", see `backend.promoted`.
     rounds_last: a Python number next to float16 keeps its digits and its size, and the result alone is rounded.

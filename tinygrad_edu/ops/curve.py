@@ -21,7 +21,11 @@ class Tanh(Op):
     saves = ("slope",)
 
     def forward(x, *, recording=False):
-        return module_of(x).tanh(floating(x)), by_pieces(_sech_squared, x)[0] if recording else None
+        def formula(z):
+            y = module_of(z).tanh(z)
+            return (y, _sech_squared(z)) if recording else (y,)
+
+        return by_pieces(formula, x)
 
     def slope(x):
         return SechSquared(x)
@@ -35,7 +39,7 @@ class SechSquared(Op):
     """{out} = 1 / cosh² {x}, the slope of tanh"""
 
     def forward(x):
-        return narrow(by_pieces(_sech_squared, x)[0], floating(x).dtype)
+        return by_pieces(lambda z: (_sech_squared(z),), x)[0]
 
     def dx(g, x, out):
         """d{x} = −2 d{out} ⊙ {out} ⊙ tanh {x}"""
@@ -50,7 +54,7 @@ def _sech_squared(x):
     total += e
     y = 2.0 / total
     y *= y
-    return (y,)
+    return y
 
 
 class Sigmoid(Op):
@@ -59,8 +63,18 @@ class Sigmoid(Op):
     saves = ("slope",)
 
     def forward(x, *, recording=False):
-        y, *slope = by_pieces(_sigmoid_and_slope if recording else _sigmoid, x)
-        return narrow(y, floating(x).dtype), *(slope or [None])
+        def formula(z):
+            xp = module_of(z)
+            e = xp.exp(-z)  # far to the left ∞, and 1 / ∞ is right
+            y = xp.reciprocal(e + 1.0)
+            if not recording:
+                return (y,)
+            xp.minimum(e, _MOST[e.dtype], out=e)  # so that e · y is not ∞ · 0
+            e *= y  # 1 − y, of which nothing has cancelled
+            e *= y
+            return y, e
+
+        return by_pieces(formula, x)
 
     def slope(x):
         return SechSquared(x * 0.5) * 0.25
@@ -68,24 +82,6 @@ class Sigmoid(Op):
     def dx(g, slope):
         """d{x} = d{out} ⊙ ¼ sech²({x} / 2), which is {out} ⊙ (1 − {out})"""
         return g * slope
-
-
-def _sigmoid(x):
-    """1 / (1 + exp(−x)): far to the left exp overflows to ∞, and 1 / ∞ is right."""
-    xp = module_of(x)
-    e = xp.exp(-x)
-    e += 1.0
-    return (xp.reciprocal(e),)
-
-
-def _sigmoid_and_slope(x):
-    xp = module_of(x)
-    e = xp.exp(-x)
-    y = xp.reciprocal(e + 1.0)
-    xp.minimum(e, _MOST[e.dtype], out=e)  # so that e · y is not ∞ · 0
-    e *= y  # 1 − y, of which nothing has cancelled
-    e *= y
-    return y, e
 
 
 class Bell(Op):
@@ -185,7 +181,7 @@ class Softplus(Op):
             y += xp.maximum(z, 0)
             return (y,)
 
-        return narrow(by_pieces(formula, x)[0], floating(x).dtype)
+        return by_pieces(formula, x)[0]
 
     def dx(g, x, beta):
         """d{x} = d{out} ⊙ σ({beta} {x})"""
@@ -200,7 +196,7 @@ class TanhSoftplus(Op):
             upper, lower, _, _ = _softplus_parts(z)
             return (upper / lower,)
 
-        return narrow(by_pieces(formula, x)[0], floating(x).dtype)
+        return by_pieces(formula, x)[0]
 
     def dx(g, x):
         """d{x} = d{out} ⊙ (1 − {out}²) ⊙ σ({x})"""
@@ -217,7 +213,7 @@ class TanhSoftplusSlope(Op):
             above /= lower
             return (below * above * above,)
 
-        return narrow(by_pieces(formula, x)[0], floating(x).dtype)
+        return by_pieces(formula, x)[0]
 
     def dx(g, x, out):
         """d{x} = d{out} ⊙ {out} ⊙ (σ(−{x}) − 2 σ({x}) ⊙ tanh(ln(1 + exp {x})))"""
@@ -297,8 +293,7 @@ class Elu(Op):
             left *= alpha / width
             return y, where(z <= 0, left, 1.0)  # which passes at NaN
 
-        y, *slope = by_pieces(formula, x)
-        return narrow(y, floating(x).dtype), *(slope or [None])
+        return by_pieces(formula, x)
 
     def slope(x, alpha, width):
         left = whole(Where(x < 0, x, 0.0))  # at 0 the second derivative is 0, as in PyTorch

@@ -1,4 +1,4 @@
-"""Cross-entropies: of logits, row by row, and of yes and no by their logits or probabilities."""
+"""Losses: cross-entropies of logits, row by row, and of yes and no by logits or probabilities; Huber's of errors."""
 
 from tinygrad_edu import kernels
 from tinygrad_edu.backend import module_of, quiet, where

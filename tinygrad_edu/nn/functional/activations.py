@@ -5,12 +5,10 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from tinygrad_edu import backend
 from tinygrad_edu.methods.common import along, axis_of
-from tinygrad_edu.nn.functional.common import floating_of, in_place, tensor_of
+from tinygrad_edu.nn.functional.common import floating_of, in_place, number_beside, tensor_of
 from tinygrad_edu.ops import activation, choice, curve
 from tinygrad_edu.options import number
-from tinygrad_edu.sums import counting
 from tinygrad_edu.tensor import Tensor
 
 
@@ -118,9 +116,9 @@ def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     tensor([1000.])
     """
     x = floating_of(input, "softplus: input")
-    beta = _number(beta, x, "softplus: beta", above=0.0, nan=False)
+    beta = number_beside(beta, x, "softplus: beta", above=0.0, nan=False)
     y = curve.Softplus(x, beta=beta)
-    threshold = _number(threshold, x, "softplus: threshold", nan=False)
+    threshold = number_beside(threshold, x, "softplus: threshold", nan=False)
     return y if threshold >= 20.0 else choice.Where(x * beta > threshold, x, y)
 
 
@@ -195,7 +193,7 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     if inplace:
         return in_place(celu, input, alpha)
     x = floating_of(input, "celu: input")
-    alpha = _number(alpha, x, "celu: alpha")
+    alpha = number_beside(alpha, x, "celu: alpha")
     if not alpha:
         raise ValueError("celu: alpha must not be 0: the formula divides by it")
     return curve.Elu(x, alpha=alpha, width=alpha)
@@ -260,7 +258,7 @@ def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) 
     if inplace:
         return in_place(leaky_relu, input, negative_slope)
     x = floating_of(input, "leaky_relu: input")
-    return curve.LeakyRelu(x, slope=_number(negative_slope, x, "leaky_relu: negative_slope"))
+    return curve.LeakyRelu(x, slope=number_beside(negative_slope, x, "leaky_relu: negative_slope"))
 
 
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -268,12 +266,7 @@ def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     if inplace:
         return in_place(elu, input, alpha)
     x = floating_of(input, "elu: input")
-    return curve.Elu(x, alpha=_number(alpha, x, "elu: alpha"))
-
-
-def _number(value: Any, x: Tensor, what: str, above: float | None = None, nan: bool = True) -> float:
-    """A number to compute with next to `x`: one of float32's where that is float16, which is computed so."""
-    return backend.number_for(number(value, what, above=above, nan=nan), counting(x.array.dtype), what)
+    return curve.Elu(x, alpha=number_beside(alpha, x, "elu: alpha"))
 
 
 def _converted(x: Any, dtype: Any) -> Any:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
+from tinygrad_edu import backend
 from tinygrad_edu.methods.common import of_floats, operand
+from tinygrad_edu.options import number
+from tinygrad_edu.sums import counting
 from tinygrad_edu.tape import Variable
 from tinygrad_edu.tensor import tensor
 
@@ -27,6 +31,13 @@ def beside(x: Any, like: Variable, what: str) -> Any:
 
 def floating_of(x: Any, what: str) -> Any:
     return of_floats(tensor_of(x, what), what)
+
+
+def number_beside(value: Any, x: Variable, what: str, low: float = -math.inf, **limits: Any) -> float:
+    """A number to compute with next to `x`, one of float32's where that is float16, which is computed so; the limits
+    are those of `options.number`, but NaN is taken unless nan=False."""
+    checked = number(value, what, low, **{"nan": True} | limits)
+    return backend.number_for(checked, counting(x.array.dtype), what)
 
 
 def in_place(function: Callable[..., Any], input: Any, *args: Any) -> Any:

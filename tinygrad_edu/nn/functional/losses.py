@@ -9,7 +9,7 @@ from tinygrad_edu import backend
 from tinygrad_edu.methods.common import check_broadcast, widened
 from tinygrad_edu.modes import active
 from tinygrad_edu.nn.functional.activations import log_softmax
-from tinygrad_edu.nn.functional.common import beside, floating_of
+from tinygrad_edu.nn.functional.common import beside, floating_of, number_beside
 from tinygrad_edu.ops import choice, index, loss
 from tinygrad_edu.options import flag, integer, number
 from tinygrad_edu.tensor import Tensor
@@ -197,7 +197,7 @@ def smooth_l1_loss(
 ) -> Tensor:
     """(x − y)² / 2·beta where |x − y| < beta, else |x − y| − beta/2; beta is at least 0, and with 0 it is l1_loss."""
     x, y = _pair(input, target, "smooth_l1_loss")
-    beta = backend.number_for(number(beta, "smooth_l1_loss: beta", 0.0), x.array.dtype, "smooth_l1_loss: beta")
+    beta = number_beside(beta, x, "smooth_l1_loss: beta", 0.0, nan=False)
     e = x - y
     each = loss.Huber(e, bound=beta, width=beta, slope=1.0) if beta else e.abs()
     return _all(each, reduction_of(size_average, reduce, reduction, "smooth_l1_loss"))
@@ -210,7 +210,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     The target is converted to the dtype of the input; delta is above 0, and `weight` has the input's shape.
     """
     x, y = _pair(input, target, "huber_loss")
-    delta = backend.number_for(number(delta, "huber_loss: delta", above=0.0), x.array.dtype, "huber_loss: delta")
+    delta = number_beside(delta, x, "huber_loss: delta", above=0.0, nan=False)
     e = x - (y if y.array.dtype == x.array.dtype else choice.Cast(y, dtype=x.array.dtype))
     each = loss.Huber(e, bound=delta, width=1.0, slope=delta)
     if weight is not None:
