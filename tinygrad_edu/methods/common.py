@@ -59,11 +59,11 @@ def widened(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        given = [*args, *kwargs.values()]
-        if not given or not _is_half(given[0]) or kwargs.get("dtype") is not None:
+        first = args[0] if args else next(iter(kwargs.values()), None)
+        if not _is_half(first) or kwargs.get("dtype") is not None:
             return function(*args, **kwargs)
         found: Any = function(*map(_whole, args), **{key: _whole(value) for key, value in kwargs.items()})
-        if any(_is_wider(x) for x in given):
+        if any(map(_is_wider, (*args, *kwargs.values()))):
             return found
         return tuple(map(_rounded, found)) if isinstance(found, tuple) else _rounded(found)  # type: ignore[return-value]
 
@@ -71,7 +71,8 @@ def widened(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _is_half(x: Any) -> bool:
-    return (isinstance(x, Variable) or backend.is_array(x)) and x.dtype == backend.float16
+    array = x.array if isinstance(x, Variable) else x
+    return backend.is_array(array) and array.dtype == backend.float16
 
 
 def _is_wider(x: Any) -> bool:

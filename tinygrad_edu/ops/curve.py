@@ -8,7 +8,7 @@ from tinygrad_edu import kernels
 from tinygrad_edu.backend import bounds_of, float32, float64, floating, module_of, quiet, where
 from tinygrad_edu.ops.arithmetic import Abs, Clamp, Exp
 from tinygrad_edu.ops.choice import Where, whole
-from tinygrad_edu.pieces import by_pieces, log1p_of_part
+from tinygrad_edu.pieces import by_pieces, log1p
 from tinygrad_edu.sums import narrow, wide
 from tinygrad_edu.tape import Op
 
@@ -176,7 +176,7 @@ class Softplus(Op):
     def forward(x, *, beta=1.0):
         def formula(z):
             xp = module_of(z)
-            y = log1p_of_part(xp.exp(xp.abs(z) * -beta))
+            y = log1p(xp.exp(xp.abs(z) * -beta))
             y *= 1.0 / beta
             y += xp.maximum(z, 0)
             return (y,)
@@ -240,7 +240,7 @@ class LogAddExp(Op):
     def forward(x, y):
         xp = module_of(x)
         x, y = floating(x), floating(y)
-        return xp.maximum(x, y) + log1p_of_part(xp.exp(-xp.abs(_apart(x, y))))
+        return xp.maximum(x, y) + log1p(xp.exp(-xp.abs(_apart(x, y))))
 
     def dx(g, x, y):
         """d{x} = d{out} ⊙ σ({x} − {y})"""

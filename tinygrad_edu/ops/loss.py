@@ -9,7 +9,7 @@ from tinygrad_edu.ops.curve import Log1p, Sigmoid, Softplus
 from tinygrad_edu.ops.index import Gather
 from tinygrad_edu.ops.reduction import Sum
 from tinygrad_edu.ops.shape import Reshape
-from tinygrad_edu.pieces import log1p_of_part
+from tinygrad_edu.pieces import log1p
 from tinygrad_edu.tape import Op
 
 
@@ -68,7 +68,7 @@ class LogitCrossEntropy(Op):
     def forward(x, y, p):
         xp = module_of(x)
         with quiet(x):
-            rest = log1p_of_part(xp.exp(-xp.abs(x)))  # −ln σ(x) is max(−x, 0) and this
+            rest = log1p(xp.exp(-xp.abs(x)))  # −ln σ(x) is max(−x, 0) and this
             return p * y * (xp.maximum(-x, 0) + rest) + (1.0 - y) * (xp.maximum(x, 0) + rest)
 
     def dx(g, x, y, p):

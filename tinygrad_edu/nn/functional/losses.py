@@ -62,10 +62,10 @@ def cross_entropy(
             )
         return _soft_cross_entropy(logits, given, weight, reduction, label_smoothing)
     rows, ids, wanted = _rows(logits, given, "cross_entropy")
-    counted = _check_targets(ids, rows, ignore_index, "cross_entropy")
+    count = _check_targets(ids, rows, ignore_index, "cross_entropy")
     w = _class_weight(rows, weight, "cross_entropy")
     losses = loss.CrossEntropy(rows, ids, w, ignore_index=ignore_index, smoothing=label_smoothing)
-    return _reduced(losses, ids, w, counted, wanted, reduction, ignore_index)
+    return _reduced(losses, ids, w, count, wanted, reduction, ignore_index)
 
 
 @widened
@@ -88,13 +88,13 @@ def nll_loss(
     reduction = reduction_of(size_average, reduce, reduction, "nll_loss")
     ignore_index = integer(ignore_index, "nll_loss: ignore_index")
     rows, ids, wanted = _rows(given, target, "nll_loss")
-    counted = _check_targets(ids, rows, ignore_index, "nll_loss")
+    count = _check_targets(ids, rows, ignore_index, "nll_loss")
     w = _class_weight(rows, weight, "nll_loss")
     scaled = rows if w is None else rows * w
     found = Tensor(ids.array != ignore_index)
     safe = choice.Where(found, ids, 0).reshape(-1, 1)
     picked = index.Gather(scaled, safe, axis=1).reshape(-1)
-    return _reduced(choice.Where(found, -picked, 0.0), ids, w, counted, wanted, reduction, ignore_index)
+    return _reduced(choice.Where(found, -picked, 0.0), ids, w, count, wanted, reduction, ignore_index)
 
 
 @widened
@@ -305,14 +305,15 @@ def _rows(logits: Any, ids: Any, what: str) -> tuple[Any, Any, tuple[int, ...]]:
     return logits, ids if len(wanted) == 1 else ids.reshape(-1), wanted
 
 
-def _check_targets(ids: Any, rows: Any, ignore_index: int, what: str) -> Any:
-    """Which targets count, an array on the host; raises for one that is no class."""
+def _check_targets(ids: Any, rows: Any, ignore_index: int, what: str) -> int:
+    """How many targets count; raises for one that is no class."""
     if ids.array.dtype.kind not in "iu":
         raise TypeError(f"{what}: target ids must be integers, got {ids.array.dtype}; convert them with .long()")
     flat = backend.on_host(ids)
     counted = flat != ignore_index
-    backend.check_ids(flat[counted], rows.array.shape[1], f"{what}: target")
-    return counted
+    count = int(backend.module_of(flat).count_nonzero(counted))
+    backend.check_ids(flat if count == counted.size else flat[counted], rows.array.shape[1], f"{what}: target")
+    return count
 
 
 def _class_weight(rows: Any, weight: Any, what: str) -> Any:
@@ -333,16 +334,17 @@ def _class_weight(rows: Any, weight: Any, what: str) -> Any:
 
 
 def _reduced(
-    losses: Any, ids: Any, weight: Any, counted: Any, wanted: tuple[int, ...], reduction: str, ignore_index: int
+    losses: Any, ids: Any, weight: Any, count: float, wanted: tuple[int, ...], reduction: str, ignore_index: int
 ) -> Tensor:
     if reduction == "none":
         return losses.reshape(wanted)
-    if reduction == "mean" and weight is None and counted.all():
+    if reduction == "mean" and weight is None and count == losses.array.size:
         return losses.mean()
     total = losses.sum()
     if reduction == "sum":
         return total
-    count = int(counted.sum()) if weight is None else _weights_of(ids.array, weight.array, ignore_index)
+    if weight is not None:
+        count = _weights_of(ids.array, weight.array, ignore_index)
     return total / count if count else total * float("nan")
 
 
