@@ -95,7 +95,7 @@ def embedding_backward(g: np.ndarray, ids: np.ndarray, rows: int) -> np.ndarray:
     if rows <= ONE_HOT and count:
         chosen = empty((rows, count), g.dtype)
         chosen.fill(0)
-        chosen[places, np.arange(count)] = 1
+        chosen.reshape(-1)[places * count + np.arange(count)] = 1
         return product(chosen, flat, out=dweight)
     dweight.fill(0)
     if count and width:
