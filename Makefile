@@ -11,7 +11,7 @@ RUN := .venv/bin/python
 # An environment whose interpreter was removed cannot be repaired, only made again.
 $(shell test ! -e .venv || test -x $(RUN) || rm -rf .venv)
 
-.PHONY: help demo test lint parity accuracy proof cubins gpu bench clean
+.PHONY: help demo test lint parity accuracy proof mutants cubins gpu bench clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -37,6 +37,9 @@ accuracy: .venv/dev.stamp .venv/parity.stamp ## all values and derivatives again
 proof: .venv/dev.stamp .venv/parity.stamp ## run the long proofs in full, as CI runs them in short form
 	@$(RUN) -m pytest tests/proof --whole
 
+mutants: .venv/dev.stamp ## change the package in 40 places, one at a time, and see that the tests catch it
+	@$(RUN) -m tests.mutants
+
 cubins: .venv/dev.stamp .venv/cubins.stamp ## compile the CUDA kernels, and hold the tests' stand-in to CuPy's names: no GPU needed
 	@$(RUN) -m pytest -s tests/test_cuda_kernels.py tests/strict/test_stand_in.py tests/gpu
 
@@ -47,7 +50,7 @@ bench: .venv/bench.stamp ## install PyTorch and time a training step beside its 
 	@$(RUN) -m tools.bench train
 
 clean: ## remove the environment and all caches; what was trained, in runs/, stays
-	@rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .mutants_measured.json
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/created.stamp:
