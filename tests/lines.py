@@ -9,6 +9,7 @@ import numpy as np
 import tinygrad_edu as tg
 from tests.properties import Case as C
 from tinygrad_edu.nn import functional as F
+from tinygrad_edu.ops import recurrent
 
 PICK = np.array([[0, 2], [2, 2], [1, 0]])
 MASK = PICK > 1
@@ -95,7 +96,46 @@ def of_channels(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + 1e-5)
 
 
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+def read(step: Any, x: np.ndarray, state: Any, order: Any, sizes: Any = None) -> Any:
+    """The outputs of a recurrent step at all positions, and the last state; step(x_t, state) gives the next one."""
+    y = np.zeros((*x.shape[:2], state[0].shape[1]))
+    for t in order:
+        live = np.arange(x.shape[1])[:, None] < (x.shape[1] if sizes is None else sizes[t])
+        state = [np.where(live, new, old) for new, old in zip(step(x[t], state), state, strict=True)]
+        y[t] = state[0]
+    return y, state
+
+
+def gru(x: np.ndarray, w: np.ndarray, h: np.ndarray, b: Any = 0.0, order: Any = (0, 1, 2), sizes: Any = None) -> Any:
+    def step(xt: np.ndarray, state: Any) -> Any:
+        (xr, xz, xn), (hr, hz, hn) = np.split(xt, 3, 1), np.split(state[0] @ w.T + b, 3, 1)
+        z, n = sigmoid(xz + hz), np.tanh(xn + sigmoid(xr + hr) * hn)
+        return [(1 - z) * n + z * state[0]]
+
+    return read(step, x, [h], order, sizes)[0]
+
+
+def lstm(x: np.ndarray, w: np.ndarray, h: np.ndarray, c: np.ndarray, b: Any, order: Any, sizes: Any = None) -> Any:
+    def step(xt: np.ndarray, state: Any) -> Any:
+        i, f, g, o = np.split(xt + state[0] @ w.T + b, 4, 1)
+        c = sigmoid(f) * state[1] + sigmoid(i) * np.tanh(g)
+        return [sigmoid(o) * np.tanh(c), c]
+
+    y, state = read(step, x, [h, c], order, sizes)
+    return y, state[1]
+
+
+def rnn(x: np.ndarray, w: np.ndarray, h: np.ndarray, b: np.ndarray, bend: Any, order: Any, sizes: Any = None) -> Any:
+    return read(lambda xt, state: [bend(xt + state[0] @ w.T + b)], x, [h], order, sizes)[0]
+
+
 PAIR = ((3, 4), (3, 4))
+SIZES = (4, 3, 1)
+ON, BACK = (0, 1, 2), (2, 1, 0)
 SRC = ((3, 4), (3, 2))
 PLAIN = [
     C("asin", lambda x: x.asin(), np.arcsin, ((3, 4),), -0.9, 0.9),
@@ -276,6 +316,49 @@ FUSED = [
     C("cumprod", lambda x: x.cumprod(1), lambda x: x.cumprod(1), ((3, 5),)),
     C("cumprod, zeros", lambda x: x.cumprod(-1), lambda x: x.cumprod(-1), (ZEROS,)),
     C("cumprod, axis 0", lambda x: x.cumprod(0), lambda x: x.cumprod(0), ((3, 2, 2),)),
+    C(
+        "rnn",
+        recurrent.Rnn,
+        lambda x, w, h, b: rnn(x, w, h, b, np.tanh, ON),
+        ((3, 4, 2), (2, 2), (4, 2), (2,)),
+    ),
+    C(
+        "rnn, relu, back, packed",
+        lambda x, w, h, b: recurrent.Rnn(x, w, h, b, nonlinearity="relu", reverse=True, batch_sizes=SIZES),
+        lambda x, w, h, b: rnn(x, w, h, b, lambda a: np.maximum(a, 0), BACK, SIZES),
+        ((3, 4, 2), (2, 2), (4, 2), (2,)),
+    ),
+    C("gru, no bias", lambda x, w, h: recurrent.Gru(x, w, h, None), gru, ((3, 4, 6), (6, 2), (4, 2))),
+    C(
+        "gru, back, packed",
+        lambda x, w, h, b: recurrent.Gru(x, w, h, b, reverse=True, batch_sizes=SIZES),
+        lambda x, w, h, b: gru(x, w, h, b, BACK, SIZES),
+        ((3, 4, 6), (6, 2), (4, 2), (6,)),
+    ),
+    C(
+        "lstm",
+        recurrent.Lstm,
+        lambda x, w, h, c, b: lstm(x, w, h, c, b, ON),
+        ((3, 4, 8), (8, 2), (4, 2), (4, 2), (8,)),
+    ),
+    C(
+        "lstm, only c",
+        lambda x, w, h, c: recurrent.Lstm(x, w, h, c, None, reverse=True)[1],
+        lambda x, w, h, c: lstm(x, w, h, c, 0.0, BACK)[1],
+        ((3, 4, 8), (8, 2), (4, 2), (4, 2)),
+    ),
+    C(
+        "lstm, packed",
+        lambda x, w, h, c, b: recurrent.Lstm(x, w, h, c, b, batch_sizes=SIZES),
+        lambda x, w, h, c, b: lstm(x, w, h, c, b, ON, SIZES),
+        ((3, 4, 8), (8, 2), (4, 2), (4, 2), (8,)),
+    ),
+    C(
+        "lstm, only h, back, packed",
+        lambda x, w, h, c, b: recurrent.Lstm(x, w, h, c, b, reverse=True, batch_sizes=SIZES)[0],
+        lambda x, w, h, c, b: lstm(x, w, h, c, b, BACK, SIZES)[0],
+        ((3, 4, 8), (8, 2), (4, 2), (4, 2), (8,)),
+    ),
 ]
 ROUGH = [
     C("trunc", lambda x: x.trunc(), np.trunc, ((3, 4),), smooth=False),
@@ -318,6 +401,7 @@ ROUGH = [
 ]
 # What names lengths, masks or places of its own.
 FIXED = {
+    *(case.name for case in FUSED if case.name.startswith(("rnn", "gru", "lstm"))),
     *(case.name for case in PLAIN if case.name.startswith(("scatter", "index_", "masked", "nan"))),
     *(
         "conv1d",

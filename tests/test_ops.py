@@ -512,7 +512,7 @@ def test_definitions_use_no_kernel() -> None:
     fused = {name for name in p.all_ops() if registry[name].definition is not None}
     assert fused == {
         "softmax", "log_softmax", "gelu", "linear", "embedding", "layer_norm", "rms_norm", "cross_entropy", "prod",
-        "cumprod", "scaled_dot_product_attention", "silu",
+        "cumprod", "scaled_dot_product_attention", "silu", "rnn", "gru", "lstm",
     }  # fmt: skip
     with tg.definitions():
         assert not p.ops_run_by(FUSED) & fused

@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tinygrad_edu.backend import Array, floating, module_of, quiet
+from tinygrad_edu.backend import Array, bounds_of, float32, float64, floating, module_of, quiet
 from tinygrad_edu.buffers import empty
 from tinygrad_edu.sums import narrow, wide
 
 PIECE = 1 << 17  # bytes of a piece
+_MOST = {dtype: bounds_of(dtype)[1] for dtype in (float32, float64)}
 
 
 def by_pieces(formula: Callable[[Array], tuple[Array, ...]], x: Array) -> tuple[Array, ...]:
@@ -56,3 +57,30 @@ def log1p(x: Array) -> Array:
     lost /= total
     lost += np.log(total, out=total)
     return lost
+
+
+def logistic_slope(e: Array, y: Array) -> Array:
+    """y ⊙ (1 − y), the slope of y = 1 / (1 + e) with e = exp(−x), of which nothing cancels; written over e.
+
+    >>> import math
+    >>> logistic_slope(np.exp([-40.0, np.inf]), 1 / (1 + np.exp([-40.0, np.inf]))).tolist() == [math.exp(-40), 0]
+    True
+    """
+    module_of(e).minimum(e, _MOST[e.dtype], out=e)  # so that e · y is not ∞ · 0
+    e *= y  # 1 − y
+    e *= y
+    return e
+
+
+def sech_squared_of_exp(e: Array) -> Array:
+    """1 / cosh² x, the slope of tanh x, as (2 / (e + 1 / e))² with e = exp x.
+
+    >>> import math
+    >>> sech_squared_of_exp(np.exp([0.0, 20.0])).tolist() == [1.0, 4 * math.exp(-40)]
+    True
+    """
+    y = module_of(e).reciprocal(e)
+    y += e
+    y = 2.0 / y
+    y *= y
+    return y

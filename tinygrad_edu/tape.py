@@ -247,7 +247,7 @@ class Op:
         cast = registry["cast"]
         whole = [cast(x, dtype=backend.float32) if small else x for x, small in zip(inputs, half, strict=True)]
         y: Any = cls.definition(*whole, **static)  # type: ignore[misc]
-        return cast(y, dtype=backend.float16)
+        return tuple(cast(part, dtype=backend.float16) for part in y) if cls.outputs else cast(y, dtype=backend.float16)
 
     @classmethod
     def has_kernel(cls, arrays: list[Any]) -> bool:

@@ -34,7 +34,7 @@ ELSEWHERE = {
     "count_nonzero", "windows", "unique", "bincount", "searchsorted", "isin", "multinomial", "bitwise_and",
     "bitwise_or", "bitwise_xor", "bitwise_not", "left_shift", "right_shift", "equal", "not_equal", "less",
     "less_equal", "logical_and", "logical_or", "logical_not", "centred_squares", "masked_fill",
-    "where",
+    "where", "rnn", "gru", "lstm",
 }  # fmt: skip
 # Second names, draws, and what is said of a number and not computed from it.
 NO_LINE = {

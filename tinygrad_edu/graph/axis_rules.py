@@ -98,6 +98,20 @@ def _attention(f: Factors, a: Application, given: list[Any], shapes: list[Any]) 
     return [[*_broadcast(f, [q[:-2], k[:-2], v[:-2]], len(shapes[0]) - 2), q[-2], v[-1]]]
 
 
+def _recurrent(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
+    """The projected input [T, B, gates·H], the weight [gates·H, H], states [B, H], a bias [gates·H]."""
+    x, weight, state = given[:3]
+    for dims in given[2:]:
+        for axis, known in zip(dims or (), (x[1], weight[1]) if len(dims or ()) == 2 else weight, strict=False):
+            f.unify(axis, known)
+    f.unify(x[2], weight[0])
+    gates = f.length(x[2]) // max(1, f.length(state[1]))
+    if gates > 1 and len(x[2]) == 1:
+        f.unify(f.cut(x[2][0], gates)[1:], state[1])
+    found: list[Dims | None] = [[x[0], *state], [*state]]
+    return found[: len(shapes)]
+
+
 def _reduce(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> list[Dims | None]:
     dims = given[0]
     axes = a.static["axes"] if "axes" in a.static else (a.static["axis"],)
@@ -265,6 +279,7 @@ def _einsum(f: Factors, a: Application, given: list[Any], shapes: list[Any]) -> 
     return [[known[letter] for letter in result]]
 
 
+OVER_TIME = ("rnn", "gru", "lstm")  # whose state goes from one position to the next
 # Which axes go where, by op. An op is in exactly one of these four, so that a new one is thought about.
 RULES: dict[str, Rule] = {
     "matmul": _matmul,
@@ -273,6 +288,7 @@ RULES: dict[str, Rule] = {
     "einsum": _einsum,
     "cross_entropy": _cross_entropy,
     "scaled_dot_product_attention": _attention,
+    **dict.fromkeys(OVER_TIME, _recurrent),
     "permute": _permute,
     "transpose": _transpose,
     "reshape": _reshape,

@@ -46,6 +46,7 @@ CHINESE = {
     # Kinds
     "visibility": "可见性",
     "hides after the softmax": "在 softmax 之后遮挡",
+    "from each position to all that are read after it": "从每个位置到其后读入的所有位置",
     "MOVES CONTENT BETWEEN TOKENS": "在词元之间搬运内容",
     "scores token pairs": "给词元对打分",
     "token-wise": "逐词元",

@@ -162,6 +162,18 @@ FORMULAS = {
     "{out} = softmax({query}·{key}ᵀ · {scale})·{value}, hidden scores at −∞": (
         "{out} = softmax({query}·{key}ᵀ · {scale})·{value}, 遮挡处为 −∞"
     ),
+    "h_t = o ⊙ tanh c_t with c_t = f ⊙ c_(t−1) + i ⊙ g, from {h} and {c} on; results: all h_t, the last c_t": (
+        "h_t = o ⊙ tanh c_t 其中 c_t = f ⊙ c_(t−1) + i ⊙ g, 从 {h}, {c} 起; 结果: 所有 h_t, 最后的 c_t"
+    ),
+    "{out}_t = (1 − z) ⊙ n + z ⊙ {out}_(t−1) with n = tanh({x}_t + r ⊙ p_t), from {h} on": (
+        "{out}_t = (1 − z) ⊙ n + z ⊙ {out}_(t−1) 其中 n = tanh({x}_t + r ⊙ p_t), 从 {h} 起"
+    ),
+    "{out}_t = tanh({x}_t + {out}_(t−1)·{weight}ᵀ + {bias}), or max(..., 0), from {h} on": (
+        "{out}_t = tanh({x}_t + {out}_(t−1)·{weight}ᵀ + {bias}), 或 max(..., 0), 从 {h} 起"
+    ),
+    "d{x}_t = (d{out}_t + d{x}_(t+1)·{weight}) ⊙ (1 − {out}_t²), or ⊙ ({out}_t > 0)": (
+        "d{x}_t = (d{out}_t + d{x}_(t+1)·{weight}) ⊙ (1 − {out}_t²), 或 ⊙ ({out}_t > 0)"
+    ),
     "{out} = −ln softmax({logits})[{target}] of every row": "{out} = 每行的 −ln softmax({logits})[{target}]",
     "d{x} = d{out} added at {index}, 0 elsewhere": "d{x} = d{out} 加在 {index} 处, 其余为 0",
     "d{x} = d{out} picked at {index}": "d{x} = d{out} 取自 {index}",

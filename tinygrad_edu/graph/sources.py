@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tinygrad_edu.graph.axes import Axes
+from tinygrad_edu.graph.axis_rules import OVER_TIME
 from tinygrad_edu.graph.products import product_of
 from tinygrad_edu.graph.record import Record
 from tinygrad_edu.graph.steps import Step, Steps
@@ -88,6 +89,8 @@ def source_of(step: Step, steps: Steps, axes: Axes, labels: dict[int, str]) -> s
 
     Queries, keys and values are walked back through all that works token by token, up to the value where they meet.
     """
+    if step.main.op in OVER_TIME:
+        return say("from each position to all that are read after it")
     if steps.origins is None:
         steps.origins = origins_of(steps, axes)
     origins = steps.origins

@@ -38,4 +38,6 @@ def _wide(value: Any) -> Any:
 
 
 def _narrow(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_narrow, value))
     return narrow(value, np.float16) if isinstance(value, np.ndarray) else value

@@ -1,4 +1,4 @@
-"""One step of a recurrent network: RNNCell, GRUCell and LSTMCell, and the formulas they share with the whole layers."""
+"""One step of a recurrent network: RNNCell, GRUCell and LSTMCell."""
 
 from __future__ import annotations
 
@@ -10,44 +10,16 @@ from tinygrad_edu.nn import functional as F
 from tinygrad_edu.nn import init
 from tinygrad_edu.nn.module import Module
 from tinygrad_edu.nn.parameter import Parameter
+from tinygrad_edu.ops.recurrent import STEPS, gru_step, lstm_step
 from tinygrad_edu.options import integer
 from tinygrad_edu.tensor import Tensor
 
 
-def rnn_step(x: Any, h: Any, state: Any) -> tuple[Any, Any]:
-    """h ← tanh(x + h), of projections of the input and of the state [B, H]."""
-    h = (x + h).tanh()
-    return h, h
-
-
-def relu_step(x: Any, h: Any, state: Any) -> tuple[Any, Any]:
-    """h ← max(x + h, 0)."""
-    h = (x + h).relu()
-    return h, h
-
-
-def gru_step(x: Any, h: Any, state: Any) -> tuple[Any, Any]:
-    """r, z = σ(x + h), n = tanh(x + r ⊙ h), state ← (1 − z) ⊙ n + z ⊙ state; x and h [B, 3H] hold r, z, n."""
-    (xr, xz, xn), (hr, hz, hn) = x.chunk(3, -1), h.chunk(3, -1)
-    z = (xz + hz).sigmoid()
-    n = (xn + (xr + hr).sigmoid() * hn).tanh()
-    state = n + z * (state - n)
-    return state, state
-
-
-def lstm_step(x: Any, h: Any, state: Any) -> tuple[Any, Any]:
-    """c ← σ(f) ⊙ c + σ(i) ⊙ tanh(g), h ← σ(o) ⊙ tanh(c); x + h [B, 4H] holds i, f, g, o; state is (h, c)."""
-    i, f, g, o = (x + h).chunk(4, -1)
-    c = f.sigmoid() * state[1] + i.sigmoid() * g.tanh()
-    h = o.sigmoid() * c.tanh()
-    return h, (h, c)
-
-
 def step_of(nonlinearity: str, what: str) -> Any:
     """The step of a plain RNN, by its nonlinearity."""
-    if nonlinearity not in ("tanh", "relu"):
+    if nonlinearity not in STEPS:
         raise ValueError(f"{what}: nonlinearity is 'tanh' or 'relu', not {nonlinearity!r}")
-    return rnn_step if nonlinearity == "tanh" else relu_step
+    return STEPS[nonlinearity]
 
 
 def drawn(shape: tuple[int, ...], hidden_size: int, device: Any, dtype: Any) -> Parameter:
@@ -60,7 +32,7 @@ def drawn(shape: tuple[int, ...], hidden_size: int, device: Any, dtype: Any) -> 
 
 class _Cell(Module):
     gates = 1
-    step: Any = None
+    step: Any
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool, device: Any, dtype: Any) -> None:
         super().__init__()
@@ -88,9 +60,10 @@ class _Cell(Module):
             if tuple(state.shape) != wanted:
                 raise ValueError(f"{kind}: the state has shape {tuple(state.shape)}, the input needs {wanted}")
 
-    def _next(self, x: Any, h: Any, state: Any) -> Any:
-        gates = F.linear(x, self.weight_ih, self.bias_ih), F.linear(h, self.weight_hh, self.bias_hh)
-        return type(self).step(*gates, state)[1]
+    def _next(self, x: Any, *state: Any) -> Any:
+        self._check(x, *state)
+        gates = F.linear(x, self.weight_ih, self.bias_ih), F.linear(state[0], self.weight_hh, self.bias_hh)
+        return self.step(*gates, state)
 
     def extra_repr(self) -> str:
         """10, 20, bias=True"""
@@ -126,12 +99,13 @@ class RNNCell(_Cell):
         self.nonlinearity = nonlinearity
         step_of(nonlinearity, "RNNCell")
 
+    def step(self, x: Any, h: Any, state: Any) -> tuple[Any, ...]:
+        """See the class."""
+        return step_of(self.nonlinearity, "RNNCell")(x, h, state)
+
     def forward(self, input: Any, hx: Any = None) -> Any:
         """x [B, input_size] or [input_size], h [B, H] or [H], zeros where None -> the next h."""
-        h = self._zeros(input) if hx is None else hx
-        self._check(input, h)
-        gates = F.linear(input, self.weight_ih, self.bias_ih), F.linear(h, self.weight_hh, self.bias_hh)
-        return step_of(self.nonlinearity, "RNNCell")(*gates, h)[1]
+        return self._next(input, self._zeros(input) if hx is None else hx)[0]
 
 
 class GRUCell(_Cell):
@@ -147,7 +121,7 @@ class GRUCell(_Cell):
     """
 
     gates = 3
-    step = gru_step
+    step = staticmethod(gru_step)
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
@@ -156,9 +130,7 @@ class GRUCell(_Cell):
 
     def forward(self, input: Any, hx: Any = None) -> Any:
         """x [B, input_size] or [input_size], h [B, H] or [H], zeros where None -> the next h."""
-        h = self._zeros(input) if hx is None else hx
-        self._check(input, h)
-        return self._next(input, h, h)
+        return self._next(input, self._zeros(input) if hx is None else hx)[0]
 
 
 class LSTMCell(_Cell):
@@ -175,7 +147,7 @@ class LSTMCell(_Cell):
     """
 
     gates = 4
-    step = lstm_step
+    step = staticmethod(lstm_step)
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
@@ -186,6 +158,4 @@ class LSTMCell(_Cell):
         """x [B, input_size] or [input_size], (h, c) each [B, H] or [H], zeros where None -> the next (h, c)."""
         if hx is not None and (not isinstance(hx, tuple | list) or len(hx) != 2):
             raise TypeError(f"LSTMCell: the state is a pair (h, c), not a {type(hx).__name__}")
-        h, c = (self._zeros(input), self._zeros(input)) if hx is None else hx
-        self._check(input, h, c)
-        return self._next(input, h, (h, c))
+        return self._next(input, *((self._zeros(input), self._zeros(input)) if hx is None else hx))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from tinygrad_edu.creation import zeros
-from tinygrad_edu.functional import cat, stack, where
+from tinygrad_edu.functional import cat, stack
 from tinygrad_edu.nn import functional as F
-from tinygrad_edu.nn.cells import drawn, gru_step, lstm_step, step_of
+from tinygrad_edu.nn.cells import drawn, step_of
 from tinygrad_edu.nn.module import Module
 from tinygrad_edu.nn.utils.rnn import PackedSequence, packed_like, unpacked
+from tinygrad_edu.ops.recurrent import Gru, Lstm, Rnn
 from tinygrad_edu.options import flag, integer, probability
-from tinygrad_edu.tensor import Tensor
 
 
 class _Recurrent(Module):
@@ -54,40 +55,30 @@ class _Recurrent(Module):
     def flatten_parameters(self) -> None:
         """Nothing: the parameters' place in memory does not matter here."""
 
-    def step(self, x: Any, h: Any, state: Any) -> tuple[Any, Any]:
-        """The formula of one position: (output, next state)."""
+    def _over(self, x: Any, weight: Any, state: Any, bias: Any, **order: Any) -> tuple[Any, ...]:
+        """The op: (outputs, further parts of the last state) of one layer in one direction."""
         raise NotImplementedError
 
-    def _first(self, states: Any, at: int) -> tuple[Any, Any]:
-        """(what W_hh multiplies, the state) of one layer and direction, before the first position."""
-        return states[at], states[at]
+    def _run(self, x: Any, states: list[Any], sizes: Any = None) -> tuple[Any, list[Any]]:
+        """x [T, B, input_size] -> outputs [T, B, H·directions], the last states, as the first ones: for each part of a
+        state [layers·directions, B, H].
 
-    def _run(self, x: Any, states: Any, lengths: Any = None) -> tuple[Any, list[Any]]:
-        """x [T, B, input_size] -> outputs [T, B, H·directions], the last state of every layer and direction.
-
-        Where there are `lengths`, an array [B], a state stays as it is at the positions behind the end of its sequence.
+        sizes: how many sequences reach each position, the longest first; None for all.
         """
         last: list[Any] = []
         for layer in range(self.num_layers):
             found = []
-            for at, way in enumerate(["", "_reverse"] if self.bidirectional else [""]):
+            for back, way in enumerate(["", "_reverse"] if self.bidirectional else [""]):
                 names = ("weight_ih", "bias_ih", "weight_hh", "bias_hh")
                 w, b, u, c = (getattr(self, f"{n}_l{layer}{way}") if self.bias or n[0] == "w" else None for n in names)
-                h, state = self._first(states, len(last))
-                steps = list(enumerate(F.linear(x, w, b).unbind(0)))
-                outputs = []
-                for t, gates in steps[::-1] if at else steps:
-                    before = h, state
-                    h, state = self.step(gates, F.linear(h, u, c), state)
-                    if lengths is not None and not (lengths > t).all():
-                        h, state = _kept((h, state), before, Tensor((lengths > t)[:, None]))
-                    outputs.append(h)
-                last.append(state)
-                found.append(stack(outputs[::-1] if at else outputs))
+                state = [part[len(last)] for part in states]
+                y, *more = self._over(F.linear(x, w, b), u, state, c, reverse=bool(back), batch_sizes=sizes)
+                last.append((y[0 if back else -1], *more))
+                found.append(y)
             x = cat(found, -1) if len(found) > 1 else found[0]
             if self.dropout and layer < self.num_layers - 1:
                 x = F.dropout(x, self.dropout, self.training)
-        return x, last
+        return x, [stack(parts) for parts in zip(*last, strict=True)]
 
     def _enter(self, input: Any) -> tuple[Any, bool]:
         """The input as [T, B, input_size], and whether it came without the batch axis."""
@@ -115,6 +106,10 @@ class _Recurrent(Module):
             raise ValueError(f"{type(self).__name__}: a sequence without a batch needs a first state of two axes")
         if given.shape != shape:
             raise ValueError(f"{type(self).__name__}: the first state has shape {given.shape}, expected {shape}")
+        if given.dtype != x.dtype:
+            raise TypeError(
+                f"{type(self).__name__}: the first state is {given.dtype}, input {x.dtype}; convert one with .to()"
+            )
         return given
 
     def _leave(self, y: Any, alone: bool) -> Any:
@@ -125,18 +120,23 @@ class _Recurrent(Module):
         hx [layers·directions, B, H], zeros where None -> (outputs [T, B, H·directions], last states as hx).
 
         A PackedSequence gives packed outputs, and the last state of each sequence where that ends."""
-        x, alone = self._enter(input.data if isinstance(input, PackedSequence) else input)
-        if isinstance(input, PackedSequence):
-            x, lengths = unpacked(input)
-            hx = self._each(hx, lambda part: _ordered(part, input.sorted_indices))
-            y, last = self._run(x, self._each(hx, lambda part: self._begin(x, part, False)), lengths)
-            return packed_like(y, input), self._each(last, lambda part: _ordered(part, input.unsorted_indices))
-        y, last = self._run(x, self._each(hx, lambda part: self._begin(x, part, alone)))
-        return self._leave(y, alone), self._each(last, lambda part: part.squeeze(1) if alone else part)
+        packed = isinstance(input, PackedSequence)
+        x, alone = self._enter(input.data if packed else input)
+        if packed:
+            x, sizes = unpacked(input)[0], tuple(np.asarray(input.batch_sizes).tolist())
+            first = [self._begin(x, _ordered(part, input.sorted_indices), False) for part in self._parts(hx)]
+            y, last = self._run(x, first, sizes)
+            return packed_like(y, input), self._state([_ordered(part, input.unsorted_indices) for part in last])
+        y, last = self._run(x, [self._begin(x, part, alone) for part in self._parts(hx)])
+        return self._leave(y, alone), self._state([part.squeeze(1) if alone else part for part in last])
 
-    def _each(self, states: Any, change: Callable[[Any], Any]) -> Any:
-        """The states [layers·directions, B, H] changed: given, None for zeros, or a list of each layer's last."""
-        return change(stack(states) if isinstance(states, list) else states)
+    def _parts(self, hx: Any) -> tuple[Any, ...]:
+        """The parts of a first state as it is given."""
+        return (hx,)
+
+    def _state(self, parts: list[Any]) -> Any:
+        """A last state as it is returned."""
+        return parts[0]
 
     def extra_repr(self) -> str:
         """10, 20, num_layers=2"""
@@ -183,9 +183,8 @@ class RNN(_Recurrent):
         self.nonlinearity = nonlinearity
         step_of(nonlinearity, "RNN")
 
-    def step(self, x: Any, h: Any, state: Any) -> tuple[Any, Any]:
-        """See the class."""
-        return step_of(self.nonlinearity, "RNN")(x, h, state)
+    def _over(self, x: Any, weight: Any, state: Any, bias: Any, **order: Any) -> tuple[Any, ...]:
+        return (Rnn(x, weight, *state, bias, nonlinearity=self.nonlinearity, **order),)
 
 
 class GRU(_Recurrent):
@@ -214,9 +213,8 @@ class GRU(_Recurrent):
     ) -> None:
         super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device, dtype)
 
-    def step(self, x: Any, h: Any, state: Any) -> tuple[Any, Any]:
-        """See GRUCell."""
-        return gru_step(x, h, state)
+    def _over(self, x: Any, weight: Any, state: Any, bias: Any, **order: Any) -> tuple[Any, ...]:
+        return (Gru(x, weight, *state, bias, **order),)
 
 
 class LSTM(_Recurrent):
@@ -250,29 +248,19 @@ class LSTM(_Recurrent):
             raise ValueError("LSTM: proj_size is not here; put a Linear behind the layer")
         super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device, dtype)
 
-    def step(self, x: Any, h: Any, state: Any) -> tuple[Any, Any]:
-        """See LSTMCell."""
-        return lstm_step(x, h, state)
+    def _over(self, x: Any, weight: Any, state: Any, bias: Any, **order: Any) -> tuple[Any, ...]:
+        outputs: tuple[Any, ...] = Lstm(x, weight, *state, bias, **order)
+        return outputs
 
-    def _first(self, states: Any, at: int) -> tuple[Any, Any]:
-        return states[0][at], (states[0][at], states[1][at])
+    def _parts(self, hx: Any) -> tuple[Any, ...]:
+        if hx is not None and (not isinstance(hx, tuple | list) or len(hx) != 2):
+            raise TypeError(f"LSTM: the first state is a pair (h, c), not a {type(hx).__name__}")
+        return (None, None) if hx is None else tuple(hx)
 
-    def _each(self, states: Any, change: Callable[[Any], Any]) -> Any:
-        if isinstance(states, list):
-            states = tuple(stack([state[i] for state in states]) for i in (0, 1))
-        if states is not None and (not isinstance(states, tuple | list) or len(states) != 2):
-            raise TypeError(f"LSTM: the first state is a pair (h, c), not a {type(states).__name__}")
-        h, c = (None, None) if states is None else states
-        return change(h), change(c)
+    def _state(self, parts: list[Any]) -> Any:
+        return tuple(parts)
 
 
 def _ordered(states: Any, indices: Any) -> Any:
     """[layers·directions, B, H] with the sequences in another order."""
     return states if states is None or indices is None else states.index_select(1, indices)
-
-
-def _kept(new: Any, old: Any, live: Any) -> Any:
-    """The new values where `live`, else the old ones, through tuples."""
-    if isinstance(new, tuple):
-        return tuple(_kept(a, b, live) for a, b in zip(new, old))
-    return where(live, new, old)

@@ -5,14 +5,12 @@ rounded to 1; and it is an op whose own rule does not subtract either, so that s
 """
 
 from tinygrad_edu import kernels
-from tinygrad_edu.backend import bounds_of, float32, float64, floating, module_of, quiet, where
+from tinygrad_edu.backend import floating, module_of, quiet, where
 from tinygrad_edu.ops.arithmetic import Abs, Clamp, Exp
 from tinygrad_edu.ops.choice import Where, whole
-from tinygrad_edu.pieces import by_pieces, log1p
+from tinygrad_edu.pieces import by_pieces, log1p, logistic_slope, sech_squared_of_exp
 from tinygrad_edu.sums import narrow, wide
 from tinygrad_edu.tape import Op
-
-_MOST = {dtype: bounds_of(dtype)[1] for dtype in (float32, float64)}
 
 
 class Tanh(Op):
@@ -23,7 +21,7 @@ class Tanh(Op):
     def forward(x, *, recording=False):
         def formula(z):
             y = module_of(z).tanh(z)
-            return (y, _sech_squared(z)) if recording else (y,)
+            return (y, sech_squared_of_exp(module_of(z).exp(z))) if recording else (y,)
 
         return by_pieces(formula, x)
 
@@ -39,22 +37,11 @@ class SechSquared(Op):
     """{out} = 1 / cosh² {x}, the slope of tanh"""
 
     def forward(x):
-        return by_pieces(lambda z: (_sech_squared(z),), x)[0]
+        return by_pieces(lambda z: (sech_squared_of_exp(module_of(z).exp(z)),), x)[0]
 
     def dx(g, x, out):
         """d{x} = −2 d{out} ⊙ {out} ⊙ tanh {x}"""
         return g * (out * Tanh(x) * -2.0)
-
-
-def _sech_squared(x):
-    """(2 / (exp x + exp(−x)))²"""
-    xp = module_of(x)
-    e = xp.exp(x)
-    total = xp.reciprocal(e)
-    total += e
-    y = 2.0 / total
-    y *= y
-    return y
 
 
 class Sigmoid(Op):
@@ -69,10 +56,7 @@ class Sigmoid(Op):
             y = xp.reciprocal(e + 1.0)
             if not recording:
                 return (y,)
-            xp.minimum(e, _MOST[e.dtype], out=e)  # so that e · y is not ∞ · 0
-            e *= y  # 1 − y, of which nothing has cancelled
-            e *= y
-            return y, e
+            return y, logistic_slope(e, y)
 
         return by_pieces(formula, x)
 

@@ -11,6 +11,7 @@ from .linear import embedding, embedding_backward, linear, linear_backward
 from .loss import Rows, cross_entropy, cross_entropy_backward
 from .norm import layer_norm, layer_norm_backward
 from .optimizer import adamw, sum_of_squares
+from .recurrent import gru, gru_backward, lstm, lstm_backward, rnn, rnn_backward
 from .rms import rms_norm, rms_norm_backward
 from .softmax import log_softmax, log_softmax_backward, softmax, softmax_backward
 
@@ -28,6 +29,8 @@ __all__ = [
     "erf",
     "erfc",
     "gelu",
+    "gru",
+    "gru_backward",
     "keep_mask",
     "layer_norm",
     "layer_norm_backward",
@@ -35,9 +38,13 @@ __all__ = [
     "linear_backward",
     "log_softmax",
     "log_softmax_backward",
+    "lstm",
+    "lstm_backward",
     "normal_cdf",
     "rms_norm",
     "rms_norm_backward",
+    "rnn",
+    "rnn_backward",
     "silu",
     "softmax",
     "softmax_backward",

@@ -23,13 +23,17 @@ def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) ->
     rows = viewed(x, (-1, x.shape[-1])) if x.shape[-1] else x.reshape(_count(x), 0)
     y = empty((rows.shape[0], weight.shape[0]), x.dtype)
     with crew.apart:
-        if weight.shape[1] <= (WIDE if len(rows) > 1 else 8 * WIDE):  # to cut a product of one row costs half as much
-            np.matmul(rows, weight.T, out=y)
-        else:
-            product(rows, weight.T, out=y)
+        times(rows, weight.T, y)
     if bias is not None:
         y += bias
     return y.reshape(*x.shape[:-1], weight.shape[0])
+
+
+def times(rows: np.ndarray, table: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """rows·table, written to `out` and returned: BLAS adds one by one where rows are not very long."""
+    if rows.shape[1] <= (WIDE if len(rows) > 1 else 8 * WIDE):  # to cut a product of one row costs half as much
+        return np.matmul(rows, table, out=out)
+    return product(rows, table, out=out)
 
 
 def _count(x):
