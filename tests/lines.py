@@ -328,7 +328,7 @@ FUSED = [
         lambda x, w, h, b: rnn(x, w, h, b, lambda a: np.maximum(a, 0), BACK, SIZES),
         ((3, 4, 2), (2, 2), (4, 2), (2,)),
     ),
-    C("gru, no bias", lambda x, w, h: recurrent.Gru(x, w, h, None), gru, ((3, 4, 6), (6, 2), (4, 2))),
+    C("gru, no bias", recurrent.Gru, gru, ((3, 4, 6), (6, 2), (4, 2))),
     C(
         "gru, back, packed",
         lambda x, w, h, b: recurrent.Gru(x, w, h, b, reverse=True, batch_sizes=SIZES),
@@ -343,7 +343,7 @@ FUSED = [
     ),
     C(
         "lstm, only c",
-        lambda x, w, h, c: recurrent.Lstm(x, w, h, c, None, reverse=True)[1],
+        lambda x, w, h, c: recurrent.Lstm(x, w, h, c, reverse=True)[1],
         lambda x, w, h, c: lstm(x, w, h, c, 0.0, BACK)[1],
         ((3, 4, 8), (8, 2), (4, 2), (4, 2)),
     ),

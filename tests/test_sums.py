@@ -13,6 +13,7 @@ import tinygrad_edu as tg
 from tinygrad_edu import nn
 from tinygrad_edu.contraction import contracted
 from tinygrad_edu.nn import functional as F
+from tinygrad_edu.ops import recurrent
 from tinygrad_edu.sums import column_sums, ones, product, row_dots, row_sums, running, total
 
 N = 100_000
@@ -197,6 +198,16 @@ WEIGHTED: dict[str, tuple[Callable[[Any], Any], tuple[int, ...], float]] = {
     "cumsum": (lambda w: w.expand(N).cumsum(0)[-1:].expand(1), (1,), N),
     "cumsum of a column": (lambda w: tg.cat([w, tg.zeros(N - 1)]).cumsum(0), (1,), N),
     "cumprod": (lambda w: tg.cat([w, tg.ones(N // 10 - 1)]).cumprod(0), (1,), N // 10),
+    "rnn, bias": (
+        lambda b: recurrent.Rnn(tg.zeros(2, N // 2, 2), tg.zeros(2, 2), tg.zeros(N // 2, 2), b, nonlinearity="relu"),
+        (2,),
+        N,
+    ),
+    "rnn, weight": (
+        lambda w: recurrent.Rnn(tg.zeros(1, N, 2), w, tg.ones(N, 2), nonlinearity="relu"),
+        (2, 2),
+        N,
+    ),
     "attention, values": (
         lambda v: F.scaled_dot_product_attention(tg.zeros(2000, 2), tg.zeros(1, 2), v),
         (1, 2),

@@ -27,8 +27,8 @@ def branches(r: Record, g: Any) -> list[tuple[int, Any]]:
 
 
 def _spread(r: Record, gradients: Sequence[Any]) -> list[tuple[int, Any]]:
-    """The results of joint rules, for the inputs that need one."""
-    return [(i, d) for i, d in enumerate(gradients) if r.inputs[i] is not None]
+    """The results of joint rules, for the inputs that need one; those left out at the end have no place."""
+    return [(i, d) for i, (d, source) in enumerate(zip(gradients, r.inputs)) if source is not None]
 
 
 def recorded_branches(

@@ -27,34 +27,50 @@ Found = np.ndarray | None
 
 def _read(array, reverse):
     """The array with its positions in the order of reading."""
-    return array[::-1] if reverse else array
+    return array[::-1] if reverse and array is not None else array
 
 
-def _steps(x, reverse, batch_sizes):
-    """(step, sequences that take part in it), in the order of reading."""
-    return list(enumerate(_read(batch_sizes or (x.shape[1],) * len(x), reverse)))
+def _steps(sizes, states, *arrays):
+    """Step by step, the rows of each array [steps, B, ...] that belong to sequences that have not ended. Where they
+    have, the `states` [1 + steps, B, H] stay as they are."""
+    if sizes is None:
+        yield from zip(*arrays)
+        return
+    for t, n in enumerate(sizes):
+        yield [array[t][:n] for array in arrays]
+        for state in states:
+            state[t + 1][n:] = state[t][n:]
 
 
-def _zeros_at_ends(array, steps):
+def _steps_back(sizes, *arrays):
+    """The same from the last step to the first."""
+    return _steps(sizes and sizes[::-1], (), *(array[::-1] for array in arrays))
+
+
+def _zeros_at_ends(array, sizes):
     """The array [steps, B, ...], 0 where sequences have ended."""
-    for t, n in steps:
-        array[t, n:] = 0
+    for part, n in zip(array, sizes or ()):
+        part[n:] = 0
     return array
 
 
-def _of_weights(changes, y, h, need, reverse):
+def _of_weights(changes, y, h, need_weight, need_bias, reverse):
     """dW = Σ da_tᵀ·y_(t−1) as one product over all positions, db = Σ da_t; da [T, B, gates·H] are the `changes`."""
     rows = changes.reshape(-1, changes.shape[-1])
     dweight = dbias = None
     with crew.apart:
-        if need[1]:
+        if need_weight:
             before = empty(y.shape, y.dtype)
             read = _read(before, reverse)
             read[0], read[1:] = h, _read(y, reverse)[:-1]
             dweight = product(rows.T, before.reshape(-1, y.shape[-1]))
-        if need[-1]:
+        if need_bias:
             dbias = column_sums(rows, ones(len(rows), rows.dtype))
     return dweight, dbias
+
+
+def _relu(x, out):
+    np.maximum(x, 0, out=out)
 
 
 def rnn(
@@ -75,14 +91,12 @@ def rnn(
     """
     y, a = empty(x.shape, x.dtype), empty(x.shape, x.dtype)
     np.add(_read(x, reverse), 0 if bias is None else bias, out=a)
-    table, projected, ys = packed(weight.T), empty(h.shape, x.dtype), _read(y, reverse)
+    table, bend = packed(weight.T), np.tanh if nonlinearity == "tanh" else _relu
+    hs, scratch = [h, *_read(y, reverse)], [empty(h.shape, x.dtype)] * len(x)
     with np.errstate(all="ignore"):
-        for t, n in _steps(x, reverse, batch_sizes):
-            at, out = a[t, :n], ys[t]
-            at += times(h[:n], table, projected[:n])
-            np.tanh(at, out=out[:n]) if nonlinearity == "tanh" else np.maximum(at, 0, out=out[:n])
-            out[n:] = h[n:]
-            h = out
+        for at, before, out, product_t in _steps(_read(batch_sizes, reverse), (hs,), a, hs, hs[1:], scratch):
+            at += times(before, table, product_t)
+            bend(at, out)
         if not keep:
             return y, None
         if nonlinearity == "tanh":
@@ -104,13 +118,14 @@ def rnn_backward(
 
     need: which of (dx, dW, dh, db) are wanted; dW and db are None where they are not.
     """
-    steps, da, dh = _steps(g, reverse, batch_sizes), empty(g.shape, g.dtype), np.zeros(h.shape, g.dtype)
-    gs, das = _read(g, reverse), _zeros_at_ends(_read(da, reverse), steps)
-    for t, n in reversed(steps):
-        dh += gs[t]
-        np.multiply(dh[:n], slopes[t, :n], out=das[t, :n])
-        times(das[t, :n], weight, dh[:n])
-    dweight, dbias = _of_weights(da, y, h, need, reverse)
+    sizes, da, dh = _read(batch_sizes, reverse), empty(g.shape, g.dtype), np.zeros(h.shape, g.dtype)
+    das = _zeros_at_ends(_read(da, reverse), sizes)
+    steps = _steps_back(sizes, slopes, das, [dh] * len(g))
+    for g_t, (slope, d, dh_t) in zip(_read(g, reverse)[::-1], steps):
+        dh += g_t
+        np.multiply(dh_t, slope, d)
+        times(d, weight, dh_t)
+    dweight, dbias = _of_weights(da, y, h, need[1], any(need[3:]), reverse)
     return da, dweight, dh, dbias
 
 
@@ -138,38 +153,37 @@ def gru(
     (length, batch, _), width, dtype = x.shape, h.shape[1], x.dtype
     signs = np.repeat(np.array([-1, -1, 1], dtype), width)  # the exp that a sigmoid needs is that of −a
     a, gates = empty(x.shape, dtype), empty((length, batch, 2 * width), dtype)
-    y, new, inner, above = (empty((length, batch, width), dtype) for _ in range(4))
-    table, projected = np.multiply(weight.T, signs), empty((batch, 3 * width), dtype)
-    shift = np.zeros(3 * width, dtype) if bias is None else bias * signs
+    y, n, inner, above = (empty((length, batch, width), dtype) for _ in range(4))
     np.multiply(_read(x, reverse), signs, out=a)
-    rz, n_ = np.s_[..., : 2 * width], np.s_[..., 2 * width :]
-    a[rz] += shift[rz]
-    ys = _read(y, reverse)
+    table, shift = np.multiply(weight.T, signs, order="C"), np.zeros(3 * width, dtype) if bias is None else bias * signs
+    exps, bends, r, z = a[..., : 2 * width], a[..., 2 * width :], gates[..., :width], gates[..., width:]
+    exps += shift[: 2 * width]
+    hs, projected = [h, *_read(y, reverse)], empty((batch, 3 * width), dtype)
+    scratch = ([part] * length for part in (projected, projected[:, : 2 * width], projected[:, 2 * width :]))
+    steps = _steps(_read(batch_sizes, reverse), (hs,), exps, bends, gates, r, z, n, inner, above, hs, hs[1:], *scratch)
     with np.errstate(all="ignore"):
-        for t, n in _steps(x, reverse, batch_sizes):
-            p, exps, gate, bent, out = times(h[:n], table, projected[:n]), a[t, :n][rz], gates[t, :n], new[t, :n], ys[t]
-            exps += p[rz]
-            np.exp(exps, out=exps)
-            np.add(exps, 1, out=gate)
-            np.reciprocal(gate, out=gate)
-            np.add(p[n_], shift[n_], out=inner[t, :n])
-            a[t, :n][n_] += np.multiply(gate[:, :width], inner[t, :n], out=out[:n])
-            np.tanh(a[t, :n][n_], out=bent)
-            np.subtract(h[:n], bent, out=above[t, :n])
-            np.multiply(gate[:, width:], above[t, :n], out=out[:n])
-            out[:n] += bent
-            out[n:] = h[n:]
-            h = out
+        for e, bend, gate, r_t, z_t, n_t, inner_t, above_t, before, out, p, p_rz, p_n in steps:
+            times(before, table, p)
+            e += p_rz
+            np.exp(e, e)
+            np.add(e, 1, gate)
+            np.reciprocal(gate, gate)
+            np.add(p_n, shift[2 * width :], inner_t)
+            bend += np.multiply(r_t, inner_t, out)
+            np.tanh(bend, n_t)
+            np.subtract(before, n_t, above_t)
+            np.multiply(z_t, above_t, out)
+            out += n_t
         if not keep:
             return y, None
-        slope = sech_squared_of_exp(np.exp(a[n_], out=new))
-        slope *= np.reciprocal(1 + np.reciprocal(a[..., width : 2 * width]))  # 1 − z
-        slopes = logistic_slope(a[rz], gates)
+        slope = sech_squared_of_exp(np.exp(bends, out=n))
+        slope *= np.reciprocal(1 + np.reciprocal(exps[..., width:]))  # 1 − z
+        slopes = logistic_slope(exps, gates)
         slopes[..., :width] *= inner
         slopes[..., :width] *= slope
         slopes[..., width:] *= above
-        np.multiply(gates[..., :width], slope, out=a[n_])
-    return y, GruSlopes(a.reshape(length, batch, 3, width), slope, packed(gates[..., width:]))
+        np.multiply(r, slope, out=bends)
+    return y, GruSlopes(a.reshape(length, batch, 3, width), slope, packed(z))
 
 
 def gru_backward(
@@ -187,20 +201,22 @@ def gru_backward(
 
     need: which of (dx, dW, dh, db) are wanted; dW and db are None where they are not.
     """
-    (length, batch, width), dtype, steps = g.shape, g.dtype, _steps(g, reverse, batch_sizes)
+    (length, batch, width), dtype, sizes = g.shape, g.dtype, _read(batch_sizes, reverse)
     dp, dhs = empty((length, batch, 3 * width), dtype), empty(g.shape, dtype)
     dh, back = np.zeros((batch, width), dtype), empty((batch, width), dtype)
-    gs, dps = _read(g, reverse), _zeros_at_ends(_read(dp, reverse), steps)
-    for t, n in reversed(steps):
-        d = np.add(dh, gs[t], out=dhs[t])
-        np.multiply(slopes.projected[t, :n], d[:n, None], out=dps[t, :n].reshape(n, 3, width))
-        np.multiply(d[:n], slopes.state[t, :n], out=dh[:n])
-        dh[:n] += times(dps[t, :n], weight, back[:n])
-        dh[n:] = d[n:]
-    dweight, dbias = _of_weights(dp, y, h, need, reverse)
+    dps = _zeros_at_ends(_read(dp, reverse), sizes)
+    parts = dps.reshape(length, batch, 3, width), dhs[:, :, None], [dh] * length, [back] * length
+    steps = _steps_back(sizes, slopes.projected, slopes.state, dhs, dps, *parts)
+    for g_t, d, (slope, z, d_t, dp_t, three, one, dh_t, back_t) in zip(_read(g, reverse)[::-1], dhs[::-1], steps):
+        np.add(dh, g_t, d)
+        np.multiply(slope, one, three)
+        dh[...] = d  # also where sequences have ended
+        np.multiply(d_t, z, dh_t)
+        dh_t += times(dp_t, weight, back_t)
+    dweight, dbias = _of_weights(dp, y, h, need[1], any(need[3:]), reverse)
     if need[0]:
         np.multiply(dhs, slopes.new, out=dps[..., 2 * width :])
-        _zeros_at_ends(dps, steps)
+        _zeros_at_ends(dps, sizes)
     return dp, dweight, dh, dbias
 
 
@@ -229,39 +245,52 @@ def lstm(
     (length, batch, _), width, dtype = x.shape, h.shape[1], x.dtype
     signs = np.repeat(np.array([-1, -1, 1, -1], dtype), width)  # the exp that a sigmoid needs is that of −a
     a, gates, cells = empty(x.shape, dtype), empty(x.shape, dtype), empty((length + 1, batch, width), dtype)
-    y, new, bent = (empty((length, batch, width), dtype) for _ in range(3))
-    table, projected = np.multiply(weight.T, signs), empty((batch, 4 * width), dtype)
+    y, g, bent = (empty((length, batch, width), dtype) for _ in range(3))
     np.multiply(_read(x, reverse), signs, out=a)
     if bias is not None:
         a += bias * signs
-    i, f, g, o = (np.s_[..., k * width : (k + 1) * width] for k in range(4))
-    ys, cells[0] = _read(y, reverse), c
+    i, f, _, o = (gates[..., k * width : (k + 1) * width] for k in range(4))
+    bends = a[..., 2 * width : 3 * width]
+    table, hs, cells[0] = np.multiply(weight.T, signs, order="C"), [h, *_read(y, reverse)], c
+    arrays = (
+        a,
+        bends,
+        gates,
+        i,
+        f,
+        o,
+        g,
+        bent,
+        hs,
+        cells,
+        hs[1:],
+        cells[1:],
+        [empty((batch, 4 * width), dtype)] * length,
+    )
     with np.errstate(all="ignore"):
-        for t, n in _steps(x, reverse, batch_sizes):
-            exps, gate, cell, out = a[t, :n], gates[t, :n], cells[t + 1], ys[t]
-            exps += times(h[:n], table, projected[:n])
-            np.tanh(exps[g], out=new[t, :n])
-            np.exp(exps, out=exps)
-            np.add(exps, 1, out=gate)
-            np.reciprocal(gate, out=gate)
-            np.multiply(gate[f], cells[t, :n], out=cell[:n])
-            cell[:n] += np.multiply(gate[i], new[t, :n], out=out[:n])
-            np.tanh(cell[:n], out=bent[t, :n])
-            np.multiply(gate[o], bent[t, :n], out=out[:n])
-            out[n:], cell[n:] = h[n:], cells[t, n:]
-            h = out
+        steps = _steps(_read(batch_sizes, reverse), (hs, cells), *arrays)
+        for e, bend, gate, i_t, f_t, o_t, g_t, bent_t, h_before, c_before, h_t, c_t, scratch in steps:
+            e += times(h_before, table, scratch)
+            np.tanh(bend, g_t)
+            np.exp(e, e)
+            np.add(e, 1, gate)
+            np.reciprocal(gate, gate)
+            np.multiply(f_t, c_before, c_t)
+            c_t += np.multiply(i_t, g_t, h_t)
+            np.tanh(c_t, bent_t)
+            np.multiply(o_t, bent_t, h_t)
         last = cells[length].copy()
         if not keep:
             return (y, last), None
-        steep = sech_squared_of_exp(a[g])
-        slopes = logistic_slope(a, gates)
-        slopes[i] *= new
-        slopes[f] *= cells[:-1]
-        np.multiply(gates[i], steep, out=slopes[g])
-        slopes[o] *= bent
+        steep = sech_squared_of_exp(bends)
+        slopes = logistic_slope(a, gates).reshape(length, batch, 4, width)
+        slopes[:, :, 0] *= g
+        slopes[:, :, 1] *= cells[:-1]
+        np.multiply(i, steep, out=slopes[:, :, 2])
+        slopes[:, :, 3] *= bent
         slope = sech_squared_of_exp(np.exp(cells[1:], out=bent))
-        slope *= gates[o]
-    return (y, last), LstmSlopes(slopes.reshape(length, batch, 4, width), slope, packed(gates[f]))
+        slope *= o
+    return (y, last), LstmSlopes(slopes, slope, packed(f))
 
 
 def lstm_backward(
@@ -281,22 +310,21 @@ def lstm_backward(
     g, the gradient of y, or gc, that of the last c, may be None. need: which of (dx, dW, dh, dc, db) are wanted; dW and
     db are None where they are not.
     """
-    (length, batch, width), dtype, steps = y.shape, y.dtype, _steps(y, reverse, batch_sizes)
-    da, part, dh = (
-        empty((length, batch, 4 * width), dtype),
-        empty((batch, width), dtype),
-        np.zeros((batch, width), dtype),
-    )
-    dc = np.zeros((batch, width), dtype) if gc is None else gc.copy()
+    (length, batch, width), dtype, sizes = y.shape, y.dtype, _read(batch_sizes, reverse)
+    da, scratch = empty((length, batch, 4 * width), dtype), empty((batch, width), dtype)
+    dh, dc = np.zeros((batch, width), dtype), np.zeros((batch, width), dtype) if gc is None else gc.copy()
+    das = _zeros_at_ends(_read(da, reverse), sizes)
+    four, fixed = das.reshape(length, batch, 4, width), ([part] * length for part in (dh, dc, dc[:, None], scratch))
+    by_c, by_h = slopes.gates[:, :, :3], slopes.gates[:, :, 3]
+    arrays = slopes.cell, slopes.state, by_c, by_h, das, four[:, :, :3], four[:, :, 3], *fixed
     gs = np.zeros((length, 1, 1), dtype) if g is None else _read(g, reverse)
-    das = _zeros_at_ends(_read(da, reverse), steps)
-    for t, n in reversed(steps):
-        dh += gs[t]
-        slope, d = slopes.gates[t, :n], das[t, :n].reshape(n, 4, width)
-        dc[:n] += np.multiply(dh[:n], slopes.cell[t, :n], out=part[:n])
-        np.multiply(slope[:, :3], dc[:n, None], out=d[:, :3])
-        np.multiply(slope[:, 3], dh[:n], out=d[:, 3])
-        dc[:n] *= slopes.state[t, :n]
-        times(das[t, :n], weight, dh[:n])
-    dweight, dbias = _of_weights(da, y, h, need, reverse)
+    for g_t, rows in zip(gs[::-1], _steps_back(sizes, *arrays)):
+        cell, f, slopes_c, slopes_h, d, d_ifg, d_o, dh_t, dc_t, dc_one, part = rows
+        dh += g_t
+        dc_t += np.multiply(dh_t, cell, part)
+        np.multiply(slopes_c, dc_one, d_ifg)
+        np.multiply(slopes_h, dh_t, d_o)
+        dc_t *= f
+        times(d, weight, dh_t)
+    dweight, dbias = _of_weights(da, y, h, need[1], any(need[4:]), reverse)
     return da, dweight, dh, dc, dbias
