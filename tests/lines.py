@@ -216,6 +216,7 @@ PLAIN = [
         lambda x: np.take_along_axis(x, PICK, 1) ** 2,
         ((3, 4),),
     ),
+    C("diag, of a vector", lambda x: x.diag(-1) ** 2, lambda x: np.diag(x, -1) ** 2, ((3,),)),
     C("diag_embed", lambda x: x.diag_embed(1) ** 2, lambda x: np.stack([np.diag(r, 1) for r in x]) ** 2, ((3, 4),)),
     C(
         "unfold",

@@ -294,3 +294,5 @@ def test_checkpoint_where_pytorch_has_it() -> None:
     assert y.tolist() == pytest.approx(layers(x).tolist())
     y.sum().backward()
     assert all(p.grad is not None for p in layers.parameters())
+    with pytest.raises(ValueError, match="segments must be at least 1, got 0"):
+        utils.checkpoint.checkpoint_sequential(layers, 0, x)

@@ -116,6 +116,7 @@ class TestBert:
         kinds = [card.kind for card in diff.picture().cards()]
         for kind in ("same", "added", "changed"):
             assert kinds.count(kind) == sum(change.kind == kind for change in diff.changes)
+        assert ["[B T] 2×5, no gradient"] in [card.lines for card in diff.picture().cards() if card.header == "ids"]
         svg = ET.fromstring(diff.svg())
         texts = {"".join(t.itertext()) for t in svg.iter("{http://www.w3.org/2000/svg}text")}
         assert {"added", "changed", "equal"} <= texts

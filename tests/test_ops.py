@@ -720,6 +720,11 @@ class TestValues:
         (x * x).sum().sqrt().backward()  # what `norm` is for
         assert np.isnan(gradient(x)).all()
 
+    def test_the_unit_vector_of_one_large_entry(self) -> None:
+        x = tg.tensor([[1e4, 1.0]], requires_grad=True)
+        F.normalize(x)[0, 0].backward()
+        assert gradient(x)[0, 0] == pytest.approx(1e-12, rel=1e-6, abs=0)  # what the other adds up to, not 1 − 1
+
     @pytest.mark.filterwarnings("error")
     @pytest.mark.parametrize(
         ("values", "slope"),

@@ -254,6 +254,7 @@ def test_places_from_the_host_are_checked_there() -> None:
         w[:, ids[:1]]
     assert seen.counts == (0, 0, 0)
     assert w[[-5, 4], [2, -3]].tolist() == [w[0, 2].item(), w[4, 0].item()]
+    assert w[None, [-5]].shape == (1, 1, 3)  # a new axis takes none of w
 
 
 def test_ids_that_changed_since_are_asked_of_the_gpu() -> None:
