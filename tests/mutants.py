@@ -350,15 +350,16 @@ def tests_of(mutant: Mutant, known: dict[str, Any]) -> dict[str, float]:
 def run_tests(tests: Mapping[str, float], budget: float, changed: Mapping[str, str]) -> tuple[str | None, str]:
     """The first test that fails, hangs or breaks, if one does, and a word on the run, with other texts of some files.
 
-    A test named without its file is looked for in all.
+    A test without its file, as `bare` names it, is looked for in all.
     """
     with tempfile.TemporaryDirectory() as folder:
         root = copy_into(folder)
         files = dict.fromkeys(test.split("::")[0] for test in tests if "::" in test)
         if names := {test.split("[")[0] for test in tests if "::" not in test}:
             for path in sorted((root / "tests").rglob("test_*.py")):
-                if names & set(re.findall(r"def (\w+)\(", path.read_text(encoding="utf-8"))):
-                    files[path.relative_to(root).as_posix()] = None
+                file = path.relative_to(root).as_posix()
+                if names & set(re.findall(r"def (\w+)\(", path.read_text("utf-8"))) and not file.startswith(LEFT_OUT):
+                    files[file] = None
         if not files:
             return None, "no test executes it"
         for file, text in changed.items():
@@ -366,21 +367,27 @@ def run_tests(tests: Mapping[str, float], budget: float, changed: Mapping[str, s
         limits = {test: 60 + 10 * seconds for test, seconds in tests.items()}
         told = pytest_on(root, {"tests": limits, "budget": budget}, "-x", *files)
     if "hangs" in told:
-        return told["hangs"], "hangs or dies"
+        # Where the package cannot even be imported, the first of the tests is as good as another.
+        return told["hangs"] if "::" in told["hangs"] else next(iter(tests)), "hangs or dies"
     if told["fails"]:
         return told["fails"][0], "fails"
     if told["stopped"]:
         return None, "budget spent"
     if told["status"] not in (0, 5):
-        return "collection", "cannot be imported"
+        return next(iter(tests)), "cannot be imported"
     return None, f"{told['ran']} tests pass"
+
+
+def bare(test: str) -> str:
+    """A test's name and parameters without file and class, by which it is found again where it moved."""
+    return re.sub(r"^[^\[]*::", "", test)
 
 
 def verdict(mutant: Mutant, text: str, budget: float) -> tuple[str | None, str]:
     if mutant.caught_by:
-        first = run_tests({mutant.caught_by.split("::")[-1]: 60}, budget, {mutant.file: text})
+        first = run_tests({bare(mutant.caught_by): 60}, budget, {mutant.file: text})
         if first[0]:
-            return first
+            return first[0] if "::" in first[0] else mutant.caught_by, first[1]
     with LOCK:
         known = measured()
     return run_tests(tests_of(mutant, known), budget, {mutant.file: text})
@@ -399,9 +406,10 @@ def main() -> int:
     options = parser.parse_args()
     renamed = json.loads(options.renamed.read_text(encoding="utf-8")) if options.renamed else {}
     if options.draw:
-        mutants = draw(options.draw, options.seed, measured())
+        seed, mutants = options.seed, draw(options.draw, options.seed, measured())
     else:
-        mutants = [Mutant(**entry) for entry in json.loads(LIST.read_text(encoding="utf-8"))]
+        kept = json.loads(LIST.read_text(encoding="utf-8"))
+        seed, mutants = kept["seed"], [Mutant(**entry) for entry in kept["mutants"]]
     placed: dict[int, tuple[Mutant, str]] = {}
     missing = []
     for n, mutant in enumerate(mutants, 1):
@@ -414,20 +422,21 @@ def main() -> int:
         return 2
     every = options.all or options.draw
     chosen = options.numbers or [n for n, (mutant, _) in placed.items() if mutant.caught_by or every]
-    tests = {}
+    tests: dict[int, str | None] = {}
     with ThreadPoolExecutor(options.jobs) as pool:
         for n, (test, told) in zip(chosen, pool.map(lambda n: verdict(*placed[n], options.budget), chosen)):
             mutant, tests[n] = placed[n][0], test
             what = f"{n:3} {'caught' if test else 'SURVIVED'} {mutant.kind:14} {mutant.file}:{mutant.function}"
             print(f"{what}: {told}{f', {test}' if test else ''}", flush=True)
+            if options.write or options.draw:
+                now = [asdict(replace(m, caught_by=tests.get(n, m.caught_by))) for n, (m, _) in placed.items()]
+                text = json.dumps({"seed": seed, "mutants": now}, indent=1, ensure_ascii=False)
+                LIST.write_text(text + "\n", encoding="utf-8")
     lost = [n for n, test in tests.items() if placed[n][0].caught_by and not test]
     # A test that fails without any mutant caught nothing.
-    broken, how = run_tests({test: 60 for test in tests.values() if test and "::" in test}, 600, {})
+    broken, how = run_tests({bare(test): 60 for test in tests.values() if test}, 600, {})
     if broken:
         print(f"{broken} {how} without a mutant", file=sys.stderr)
-    if options.write or options.draw:
-        now = [asdict(replace(m, caught_by=tests.get(n, m.caught_by))) for n, (m, _) in placed.items()]
-        LIST.write_text(json.dumps(now, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(f"{sum(map(bool, tests.values()))} of {len(tests)} caught", f"lost: {lost}" if lost else "")
     return 1 if lost or broken else 0
 

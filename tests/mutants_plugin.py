@@ -2,7 +2,7 @@
 
 The environment variable MUTANTS names a JSON file with what is asked: {"root": FOLDER, "out": FILE} to measure,
 {"tests": {ID: SECONDS}, "budget": SECONDS, "out": FILE} to run these, each of which may take that long. An ID may lack
-the file's name.
+file and class.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import faulthandler
 import json
 import os
+import re
 import sys
 import threading
 import time
@@ -68,16 +69,14 @@ def limit(seconds: float, test: str) -> None:
 
 
 def asked(item: pytest.Item) -> str:
-    """What the test was asked by: its identifier, or that without the file."""
-    return item.nodeid if item.nodeid in ASKED["tests"] else item.nodeid.split("::", 1)[1]
+    """What the test was asked by: its identifier, or that without file and class."""
+    return item.nodeid if item.nodeid in ASKED["tests"] else re.sub(r"^[^\[]*::", "", item.nodeid)
 
 
 def pytest_configure() -> None:
     if MEASURING:
         sys.addaudithook(listen)
         measure()
-    else:
-        limit(IMPORT_SECONDS, COLLECTION)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -125,3 +124,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
             "ran": session.testscollected,
         }
     OUT.write_text(json.dumps(told), encoding="utf-8")
+
+
+if not MEASURING:
+    limit(IMPORT_SECONDS, COLLECTION)
