@@ -106,8 +106,8 @@ def _recurrent(f: Factors, a: Application, given: list[Any], shapes: list[Any]) 
             f.unify(axis, known)
     f.unify(x[2], weight[0])
     gates = f.length(x[2]) // max(1, f.length(state[1]))
-    if gates > 1 and len(x[2]) == 1:
-        f.unify(f.cut(x[2][0], gates)[1:], state[1])
+    if len(x[2]) == 1:
+        f.unify(f.cut(x[2][0], gates)[1:] if gates > 1 else x[2], state[1])
     found: list[Dims | None] = [[x[0], *state], [*state]]
     return found[: len(shapes)]
 

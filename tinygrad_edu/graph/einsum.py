@@ -104,6 +104,7 @@ def lacks(step: Step, at: int, used: Product, axes: Axes) -> list[str]:
 
 
 def _alike(axes: Axes, x: tuple[int, int], y: tuple[int, int]) -> bool:
-    """Whether two axes of values are one and play no different roles."""
+    """Whether an axis is another one, or a part of it, and they play no different roles."""
     roles = {axes.roles.get(x), axes.roles.get(y)} - {None, ""}
-    return len(roles) < 2 and axes.same(axes.of[x[0]][x[1]], axes.of[y[0]][y[1]])
+    part, whole = (set(axes.factors.leaves(axes.of[value][i])) for value, i in (x, y))
+    return len(roles) < 2 and part <= whole
