@@ -6,7 +6,8 @@ import numpy as np
 
 import tinygrad_edu as tg
 from models.transformer import Attention
-from tinygrad_edu import Tensor, backend, nn
+from tinygrad_edu import Tensor, nn
+from tinygrad_edu.arrays import backend
 from tinygrad_edu.data import Batch
 from tinygrad_edu.nn import functional as F
 

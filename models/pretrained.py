@@ -21,8 +21,8 @@ from tinygrad_edu.data.checked import (
     size_beyond,
     unusable,
 )
+from tinygrad_edu.engine.modes import setting
 from tinygrad_edu.files import flush_folder, make_folder, remove, write_together
-from tinygrad_edu.modes import setting
 from tinygrad_edu.random import Generator
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"

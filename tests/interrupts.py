@@ -20,11 +20,17 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 import tinygrad_edu as tg
+from tinygrad_edu.engine.modes import active
 from tinygrad_edu.kernels import crew
-from tinygrad_edu.modes import active
 from tinygrad_edu.parallel import Shards
 
-_WATCHED = ("parallel", "kernels/crew.py", "tinygrad_edu/passes.py", "tinygrad_edu/modes.py", "contextlib.py")
+_WATCHED = (
+    "parallel",
+    "kernels/crew.py",
+    "tinygrad_edu/engine/backward.py",
+    "tinygrad_edu/engine/modes.py",
+    "contextlib.py",
+)
 
 
 class Interrupt(BaseException):

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 import tinygrad_edu as tg
-from tinygrad_edu.modes import Listener, setting
-from tinygrad_edu.tape import registry
+from tinygrad_edu.engine.modes import Listener, setting
+from tinygrad_edu.engine.tape import registry
 
 STEP = 1e-6
 

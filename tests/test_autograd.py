@@ -179,7 +179,7 @@ class TestTensorHooks:
         assert x.grad is None
 
     def test_a_leaf_that_is_gone_leaves_no_hook(self) -> None:
-        from tinygrad_edu.hooks import hooks
+        from tinygrad_edu.engine.hooks import hooks
 
         before = len(hooks)
         x = tg.ones(2, requires_grad=True)

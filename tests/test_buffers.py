@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tinygrad_edu import buffers
-from tinygrad_edu.buffers import empty, owned
+from tinygrad_edu.arrays import buffers
+from tinygrad_edu.arrays.buffers import empty, owned
 
 SHAPE = (64, 128)
 pools = pytest.mark.skipif(buffers._FREE is None, reason="reference counts do not tell here")

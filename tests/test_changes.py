@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tinygrad_edu as tg
-from tinygrad_edu import backend
+from tinygrad_edu.arrays import backend
 
 DTYPES = ["bool", "uint8", "int8", "int32", "int64", "float16", "float32", "float64"]
 VALUES: list[Any] = [True, 2, 0.5, tg.tensor(True), tg.tensor(2), tg.tensor(0.5)]

@@ -13,8 +13,8 @@ import tests.properties as p
 import tinygrad_edu as tg
 from tests.test_ops import FUSED, PLAIN
 from tinygrad_edu.check import GradcheckError, Verdict, gradcheck, gradgradcheck
+from tinygrad_edu.engine.tape import Op, registry
 from tinygrad_edu.nn import functional as F
-from tinygrad_edu.tape import Op, registry
 
 
 @pytest.fixture(autouse=True)

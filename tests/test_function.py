@@ -14,7 +14,7 @@ from tests.properties import Noting
 from tinygrad_edu import check
 from tinygrad_edu.autograd import Function
 from tinygrad_edu.autograd.function import once_differentiable
-from tinygrad_edu.modes import setting
+from tinygrad_edu.engine.modes import setting
 
 
 class Sine(Function):

@@ -19,6 +19,7 @@ from models.transformer import Attention
 from tests.hash_seeds import printed
 from tinygrad_edu import nn
 from tinygrad_edu.data import Batch
+from tinygrad_edu.engine.tape import registry
 from tinygrad_edu.graph import Graph, axis_rules, trace
 from tinygrad_edu.graph.gradients import gradients
 from tinygrad_edu.graph.naming import labels
@@ -26,7 +27,6 @@ from tinygrad_edu.graph.recorder import Recorder
 from tinygrad_edu.graph.steps import named_steps
 from tinygrad_edu.graph.trace import run
 from tinygrad_edu.nn import functional as F
-from tinygrad_edu.tape import registry
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -285,7 +285,7 @@ class TestForms:
         assert headers(graph)[0].endswith("0.5")
 
     def test_an_op_without_a_rule_for_an_input_fails_by_name(self) -> None:
-        from tinygrad_edu.tape import Op
+        from tinygrad_edu.engine.tape import Op
 
         try:
 

@@ -7,7 +7,7 @@ import pytest
 
 import tinygrad_edu as tg
 from tests.arrays import DTYPES, NEAR, agrees, close, numbers
-from tinygrad_edu.buffers import clear, held_bytes
+from tinygrad_edu.arrays.buffers import clear, held_bytes
 from tinygrad_edu.kernels import numpy as kernels
 from tinygrad_edu.nn import functional as F
 

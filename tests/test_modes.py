@@ -12,9 +12,9 @@ import pytest
 
 import tinygrad_edu as tg
 from tinygrad_edu import autograd
+from tinygrad_edu.engine.modes import Listener, active, setting
 from tinygrad_edu.generation import measuring
 from tinygrad_edu.graph.words import speaking, spoken
-from tinygrad_edu.modes import Listener, active, setting
 from tinygrad_edu.watching import detect_anomaly, watch
 
 # every block that changes what code computes under, and what it is seen by

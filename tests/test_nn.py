@@ -9,7 +9,7 @@ import pytest
 
 import tinygrad_edu as tg
 from tinygrad_edu import nn
-from tinygrad_edu.modes import setting
+from tinygrad_edu.engine.modes import setting
 from tinygrad_edu.nn import functional as F
 
 f64 = tg.float64

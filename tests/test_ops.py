@@ -12,10 +12,11 @@ import pytest
 import tests.lines as lines
 import tests.properties as p
 import tinygrad_edu as tg
-from tinygrad_edu import backend, kernels, pieces
+from tinygrad_edu import kernels
+from tinygrad_edu.arrays import backend, pieces
+from tinygrad_edu.engine.tape import Op, registry
 from tinygrad_edu.nn import functional as F
 from tinygrad_edu.ops import arithmetic, attention, index, layer, loss, reduction, shape
-from tinygrad_edu.tape import Op, registry
 
 C = p.Case
 IDS = np.array([[1, 2, 1], [0, 1, 4]])
@@ -605,7 +606,7 @@ class TestDropout:
         np.testing.assert_allclose(h.array, y.array / 9 * 2)
 
     def test_samples_drop_the_same_however_the_batch_is_cut(self) -> None:
-        from tinygrad_edu.modes import setting
+        from tinygrad_edu.engine.modes import setting
 
         x = tg.ones(6, 7)
         tg.manual_seed(3)

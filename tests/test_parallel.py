@@ -11,9 +11,9 @@ from threadpoolctl import ThreadpoolController
 import tinygrad_edu as tg
 from models.gpt import GPT, GPTConfig
 from tinygrad_edu import optim
+from tinygrad_edu.engine.modes import Listener, active, setting
 from tinygrad_edu.kernels import crew
 from tinygrad_edu.kernels.numpy import adamw
-from tinygrad_edu.modes import Listener, active, setting
 from tinygrad_edu.optim.flat import gradient_place
 from tinygrad_edu.parallel import Shards
 from tinygrad_edu.parallel.blas import BlasThreads

@@ -11,10 +11,10 @@ import pytest
 
 import tinygrad_edu as tg
 from tinygrad_edu import nn
-from tinygrad_edu.contraction import contracted
+from tinygrad_edu.arrays.contraction import contracted
+from tinygrad_edu.arrays.sums import column_sums, ones, product, row_dots, row_sums, running, total
 from tinygrad_edu.nn import functional as F
 from tinygrad_edu.ops import recurrent
-from tinygrad_edu.sums import column_sums, ones, product, row_dots, row_sums, running, total
 
 N = 100_000
 TENTH = float(np.float32(0.1))

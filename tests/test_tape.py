@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import tinygrad_edu as tg
-from tinygrad_edu import passes
-from tinygrad_edu.modes import Listener, active, setting
+from tinygrad_edu.engine import backward
+from tinygrad_edu.engine.modes import Listener, active, setting
+from tinygrad_edu.engine.tape import Op, registry
 from tinygrad_edu.nn import functional as F
 from tinygrad_edu.ops.shape import Split
-from tinygrad_edu.tape import Op, registry
 
 
 def leaf(*values: float) -> tg.Tensor:
@@ -158,7 +158,7 @@ class TestPass:
         x, w = leaf(2.0), leaf(3.0)
         heard: list[tuple[int, float]] = []
         y = (x * w) + (x * x)
-        passes.gradients([y], [x, w], leaf_ready=lambda v, g: heard.append((id(v), g.item())))
+        backward.gradients([y], [x, w], leaf_ready=lambda v, g: heard.append((id(v), g.item())))
         assert sorted(heard) == sorted([(id(x), 7.0), (id(w), 2.0)])
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tinygrad_edu as tg
-from tinygrad_edu import backend
+from tinygrad_edu.arrays import backend
 from tinygrad_edu.nn import functional as F
 
 

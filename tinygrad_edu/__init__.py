@@ -8,7 +8,7 @@ from tinygrad_edu import amp, cuda, random
 from tinygrad_edu import mirrored as _mirrored
 from tinygrad_edu.absent import missing as _missing
 from tinygrad_edu.amp import autocast
-from tinygrad_edu.backend import bool_, float16, float32, float64, int8, int16, int32, int64, uint8
+from tinygrad_edu.arrays.backend import bool_, float16, float32, float64, int8, int16, int32, int64, uint8
 
 # fmt: off
 # isort: off
@@ -30,10 +30,10 @@ from tinygrad_edu.functional import (
 )
 # isort: on
 # fmt: on
+from tinygrad_edu.engine.modes import definitions, enable_grad, is_grad_enabled, no_grad
 from tinygrad_edu.methods.products import cdist, einsum, matmul, outer, tensordot
 from tinygrad_edu.methods.searches import bucketize, isin, searchsorted
 from tinygrad_edu.mirrored import *  # noqa: F403
-from tinygrad_edu.modes import definitions, enable_grad, is_grad_enabled, no_grad
 from tinygrad_edu.random import Generator, get_rng_state, initial_seed, manual_seed, set_rng_state
 from tinygrad_edu.tensor import Tensor
 

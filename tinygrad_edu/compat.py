@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinygrad_edu import backend
+from tinygrad_edu.arrays import backend
 from tinygrad_edu.creation import empty
-from tinygrad_edu.modes import Function, change, enable_grad, no_grad, setting
+from tinygrad_edu.engine.modes import Function, change, enable_grad, no_grad, setting
 from tinygrad_edu.size import Size as Size
 from tinygrad_edu.size import asked_for
 from tinygrad_edu.tensor import Tensor, tensor

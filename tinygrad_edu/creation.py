@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_edu import backend, random
+from tinygrad_edu import random
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.engine.tape import wrap
 from tinygrad_edu.methods.common import integers
 from tinygrad_edu.ops import choice
-from tinygrad_edu.tape import wrap
 from tinygrad_edu.tensor import Tensor
 from tinygrad_edu.tensor import tensor as tensor
 

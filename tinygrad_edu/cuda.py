@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinygrad_edu import amp, backend, gpu, random
+from tinygrad_edu import amp, random
 from tinygrad_edu.absent import missing
-from tinygrad_edu.device import number_of
-from tinygrad_edu.gpu import OutOfMemoryError
+from tinygrad_edu.arrays import backend, gpu
+from tinygrad_edu.arrays.device import number_of
+from tinygrad_edu.arrays.gpu import OutOfMemoryError
 
 __all__ = [
     "OutOfMemoryError",

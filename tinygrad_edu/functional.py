@@ -6,10 +6,11 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, cast
 
-from tinygrad_edu import backend, passes
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.engine import backward
+from tinygrad_edu.engine.tape import Variable
 from tinygrad_edu.methods.common import axis_of, numpy_names
 from tinygrad_edu.ops import choice, shape
-from tinygrad_edu.tape import Variable
 from tinygrad_edu.tensor import Tensor, tensor
 
 
@@ -260,7 +261,7 @@ def grad(
     ys = [outputs] if isinstance(outputs, Variable) else list(outputs)
     xs = [inputs] if isinstance(inputs, Variable) else list(inputs)
     seeds = [grad_outputs] if isinstance(grad_outputs, Variable) or backend.is_array(grad_outputs) else grad_outputs
-    found = passes.gradients(ys, xs, seeds, retain_graph, create_graph)
+    found = backward.gradients(ys, xs, seeds, retain_graph, create_graph)
     for i, g in enumerate(found):
         if g is None and materialize_grads:
             found[i] = shape.Detach(xs[i]) * 0

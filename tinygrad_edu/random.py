@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_edu.modes import active
+from tinygrad_edu.engine.modes import active
 
 _COUNTER_WORDS = 4  # Philox gives four 64-bit words per count
 

@@ -6,7 +6,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tinygrad_edu import backend, hooks, passes
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.engine import backward, hooks
+from tinygrad_edu.engine.tape import Record, Variable, wrap
 from tinygrad_edu.methods.changes import Changes
 from tinygrad_edu.methods.common import axis_of
 from tinygrad_edu.methods.conversions import Conversions
@@ -21,7 +23,6 @@ from tinygrad_edu.methods.shapes import Shapes
 from tinygrad_edu.methods.twins import Twins
 from tinygrad_edu.ops import shape
 from tinygrad_edu.size import Size, asked_for
-from tinygrad_edu.tape import Record, Variable, wrap
 
 _new_tuple = tuple.__new__
 
@@ -196,11 +197,11 @@ class Tensor(Named, Products, Reductions, Orders, Shapes, Picks, Searches, Conve
             ValueError, TypeError: `gradient` has another shape or dtype.
         """
         if inputs is None:
-            passes.backward(self, gradient, retain_graph, create_graph)
+            backward.backward(self, gradient, retain_graph, create_graph)
             return
         targets = [inputs] if isinstance(inputs, Variable) else list(inputs)
-        found = passes.gradients([self], targets, [gradient], retain_graph, create_graph)
-        passes.deliver([(x, g, True) for x, g in zip(targets, found) if g is not None])
+        found = backward.gradients([self], targets, [gradient], retain_graph, create_graph)
+        backward.deliver([(x, g, True) for x, g in zip(targets, found) if g is not None])
 
     def retain_grad(self) -> None:
         """Have backward fill `.grad` although this is no leaf."""

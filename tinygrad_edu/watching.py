@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_edu import backend
-from tinygrad_edu.modes import Listener, active, setting
-from tinygrad_edu.tape import Record, Variable
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.engine.modes import Listener, active, setting
+from tinygrad_edu.engine.tape import Record, Variable
 
 _HERE = str(Path(__file__).parent)
 _MAKES_INFINITIES = {"masked_fill", "where", "set_item", "cast", "log", "pad"}  # −∞ on purpose: masks, ln 0

@@ -14,10 +14,10 @@ import numpy as np
 
 from models import MODELS
 from tinygrad_edu import Tensor
+from tinygrad_edu.engine.modes import setting
 from tinygrad_edu.files import file_path
 from tinygrad_edu.graph import Graph, LayoutError, speaking, trace
 from tinygrad_edu.graph.words import LANGUAGES
-from tinygrad_edu.modes import setting
 from tinygrad_edu.random import Generator
 from tools.cli import Parser, UserError, run, say, unknown, users_mistakes
 from tools.limits import check_memory

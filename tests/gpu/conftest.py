@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.gpu.told import lines
-from tinygrad_edu import cuda, gpu
+from tinygrad_edu import cuda
+from tinygrad_edu.arrays import gpu
 
 try:
     gpu.library()

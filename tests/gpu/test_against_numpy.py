@@ -17,7 +17,8 @@ from tests.gpu.told import lines
 from tests.strict.ran import host, same_on_both
 from tests.strict.test_ops import values
 from tests.test_ops import EVERY, FUSED
-from tinygrad_edu import backend, gpu, kernels, nn
+from tinygrad_edu import kernels, nn
+from tinygrad_edu.arrays import backend, gpu
 from tinygrad_edu.data import CharTokenizer
 from tinygrad_edu.generation import generate
 from tinygrad_edu.training import TrainConfig, Trainer

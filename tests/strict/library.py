@@ -27,7 +27,8 @@ from tests.strict.device_array import (
     uploaded,
     waited,
 )
-from tinygrad_edu import gpu, kernels
+from tinygrad_edu import kernels
+from tinygrad_edu.arrays import gpu
 from tinygrad_edu.kernels import numpy as numpy_kernels
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import tinygrad_edu as tg
-from tinygrad_edu import backend
+from tinygrad_edu.arrays import backend
 
 counts: dict[str, set[str]] = {}
 

@@ -14,7 +14,8 @@ import pytest
 import tinygrad_edu as tg
 from tests.strict.device_array import Device, traffic
 from tests.strict.ran import host
-from tinygrad_edu import backend, nn
+from tinygrad_edu import nn
+from tinygrad_edu.arrays import backend
 from tinygrad_edu.nn import functional as F
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -279,7 +280,7 @@ def test_the_hosts_array_may_change_after_it_was_sent() -> None:
 
 
 def test_what_is_known_of_ids_goes_with_them() -> None:
-    from tinygrad_edu import gpu
+    from tinygrad_edu.arrays import gpu
 
     before = len(gpu._twins)
     for n in range(50):

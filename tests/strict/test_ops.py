@@ -11,7 +11,7 @@ import tests.properties as p
 import tinygrad_edu as tg
 from tests.strict.ran import note, same_on_both
 from tests.test_ops import EVERY, FUSED, TIES
-from tinygrad_edu.modes import Listener, setting
+from tinygrad_edu.engine.modes import Listener, setting
 from tinygrad_edu.nn import functional as F
 
 

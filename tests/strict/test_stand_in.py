@@ -12,8 +12,8 @@ import pytest
 import tinygrad_edu as tg
 from tests.strict import names
 from tests.strict.device_array import NAMES, Refused, traffic
-from tinygrad_edu import backend
-from tinygrad_edu.tape import Op, registry
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.engine.tape import Op, registry
 
 HOST = np.arange(3.0)
 PLANTED: dict[str, tuple[Callable[[Any, Any], Any], type[Exception], str]] = {

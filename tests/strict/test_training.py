@@ -17,10 +17,10 @@ from tests.strict.device_array import traffic
 from tests.strict.ran import host, note, same_on_both
 from tinygrad_edu import graph, nn, optim
 from tinygrad_edu.data import Batch, CharTokenizer
+from tinygrad_edu.engine.tape import registry
 from tinygrad_edu.generation import generate
 from tinygrad_edu.graph import watch
 from tinygrad_edu.nn import functional as F
-from tinygrad_edu.tape import registry
 from tinygrad_edu.training import TrainConfig, Trainer, load_checkpoint
 
 TEXT = "a rose is a rose is a rose; is a rose a rose? " * 20

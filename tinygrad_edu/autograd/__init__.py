@@ -9,8 +9,8 @@ from tinygrad_edu.autograd.function import Function
 from tinygrad_edu.autograd.functional import hessian, hessian_vector_product, hvp, jacobian, jvp, vjp
 from tinygrad_edu.autograd.recompute import checkpoint
 from tinygrad_edu.compat import set_grad_enabled
+from tinygrad_edu.engine.modes import enable_grad, is_grad_enabled, no_grad
 from tinygrad_edu.functional import grad
-from tinygrad_edu.modes import enable_grad, is_grad_enabled, no_grad
 from tinygrad_edu.tensor import Tensor
 from tinygrad_edu.watching import detect_anomaly
 

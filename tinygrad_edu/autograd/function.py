@@ -7,9 +7,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from tinygrad_edu import backend
-from tinygrad_edu.modes import active, is_grad_enabled, no_grad, setting
-from tinygrad_edu.tape import Op, Record, Variable, wrap
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.engine.modes import active, is_grad_enabled, no_grad, setting
+from tinygrad_edu.engine.tape import Op, Record, Variable, wrap
 from tinygrad_edu.tensor import Tensor
 
 

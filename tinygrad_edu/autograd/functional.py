@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tinygrad_edu import backend, passes
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.engine import backward
 from tinygrad_edu.functional import stack
 from tinygrad_edu.tensor import Tensor, tensor
 
@@ -69,7 +70,7 @@ def _grad(ys: list[Tensor], xs: list[Tensor], seeds: Any, create: bool) -> Any:
     if not live:
         return [None] * len(xs)
     chosen = None if seeds is None else [seeds[i] for i in live]
-    return passes.gradients([ys[i] for i in live], xs, chosen, create_graph=create)
+    return backward.gradients([ys[i] for i in live], xs, chosen, create_graph=create)
 
 
 def jvp(func: Callable[..., Any], inputs: Any, v: Any) -> tuple[Any, Any]:
@@ -88,7 +89,7 @@ def jvp(func: Callable[..., Any], inputs: Any, v: Any) -> tuple[Any, Any]:
     pairs = [(g, w) for g, w in zip(_grad(ys, xs, us, True), vs) if g is not None and g.requires_grad]
     found: Any = [None] * len(us)
     if pairs:
-        found = passes.gradients([g for g, _ in pairs], us, [w for _, w in pairs])
+        found = backward.gradients([g for g, _ in pairs], us, [w for _, w in pairs])
     values, along = tuple(y.detach() for y in ys), _zeros_for(found, us)
     return values if many else values[0], tuple(along) if many else along[0]
 
@@ -105,7 +106,7 @@ def hvp(func: Callable[..., Any], inputs: Any, v: Any) -> tuple[Any, Any]:
     pairs = [(g, w) for g, w in zip(_grad([y], xs, None, True), vs) if g is not None and g.requires_grad]
     found: Any = [None] * len(xs)
     if pairs:
-        found = passes.gradients([g for g, _ in pairs], xs, [w for _, w in pairs])
+        found = backward.gradients([g for g, _ in pairs], xs, [w for _, w in pairs])
     products = _zeros_for(found, xs)
     return y.detach(), tuple(products) if several else products[0]
 
@@ -126,7 +127,7 @@ def jacobian(func: Callable[..., Any], inputs: Tensor) -> Tensor:
     if not y.requires_grad:
         return Tensor(backend.module_of(x.array).zeros((*y.shape, *x.shape), dtype=x.dtype))
     flat = y.reshape(-1)
-    rows = [_zeros_for(passes.gradients([flat[i]], [x], retain_graph=True), [x])[0] for i in range(y.numel())]
+    rows = [_zeros_for(backward.gradients([flat[i]], [x], retain_graph=True), [x])[0] for i in range(y.numel())]
     return stack(rows).reshape(*y.shape, *x.shape)
 
 

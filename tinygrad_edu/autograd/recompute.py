@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 from tinygrad_edu import random
 from tinygrad_edu.autograd.functional import outputs_of
-from tinygrad_edu.hooks import key_of
-from tinygrad_edu.modes import Listener, active, is_grad_enabled, setting
-from tinygrad_edu.reverse import differentiate
-from tinygrad_edu.tape import Op, Variable, wrap
+from tinygrad_edu.engine.hooks import key_of
+from tinygrad_edu.engine.modes import Listener, active, is_grad_enabled, setting
+from tinygrad_edu.engine.reverse import differentiate
+from tinygrad_edu.engine.tape import Op, Variable, wrap
 from tinygrad_edu.tensor import Tensor
 
 

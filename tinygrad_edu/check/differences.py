@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_edu import backend
+from tinygrad_edu.arrays import backend
 from tinygrad_edu.check.subject import Subject
 
 UNIT = 2.0**-53  # half the distance from 1 to the next float64

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_edu import backend
+from tinygrad_edu.arrays import backend
 from tinygrad_edu.check.differences import Line, Slope, estimate, measure
 from tinygrad_edu.check.errors import Finding, Verdict
 from tinygrad_edu.check.subject import Subject, random_signs, second

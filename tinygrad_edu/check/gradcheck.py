@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_edu import backend
+from tinygrad_edu.arrays import backend
 from tinygrad_edu.check.errors import Finding, GradcheckError, Verdict
 from tinygrad_edu.check.examine import Options, examine, examine_second
 from tinygrad_edu.check.locate import clue, first_random_op, op_to_blame, ops_of
 from tinygrad_edu.check.subject import Subject, second
-from tinygrad_edu.tape import Variable
+from tinygrad_edu.engine.tape import Variable
 
 
 def gradcheck(
@@ -62,7 +62,7 @@ def gradcheck(
     1911 for differences extrapolated to a step of 0.
 
     >>> import tinygrad_edu as tg
-    >>> from tinygrad_edu.tape import Op
+    >>> from tinygrad_edu.engine.tape import Op
     >>> class Cube(Op):
     ...     '''{out} = {x}³'''
     ...     def forward(x):

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinygrad_edu import backend
+from tinygrad_edu.arrays import backend
 from tinygrad_edu.check.errors import Finding, Verdict
 from tinygrad_edu.check.examine import Options, examine, examine_second
 from tinygrad_edu.check.subject import Subject
-from tinygrad_edu.modes import Listener, setting
-from tinygrad_edu.tape import Op, Variable
+from tinygrad_edu.engine.modes import Listener, setting
+from tinygrad_edu.engine.tape import Op, Variable
 from tinygrad_edu.tensor import tensor
 
 _SECOND = "the rule is right, its own derivative is not: a rule can be differentiated where it computes with ops alone"

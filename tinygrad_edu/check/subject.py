@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_edu import backend
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.engine.modes import setting
+from tinygrad_edu.engine.tape import Variable
 from tinygrad_edu.functional import grad
-from tinygrad_edu.modes import setting
-from tinygrad_edu.tape import Variable
 from tinygrad_edu.tensor import Tensor, tensor
 
 

@@ -7,9 +7,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from tinygrad_edu.arrays.locks import lock_of_process
 from tinygrad_edu.data.checked import InputError
-from tinygrad_edu.locks import lock_of_process
-from tinygrad_edu.modes import no_grad
+from tinygrad_edu.engine.modes import no_grad
 
 
 class DivergedError(InputError):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from tinygrad_edu.engine.modes import Listener
+from tinygrad_edu.engine.tape import Variable
 from tinygrad_edu.graph.describe import axis_words
 from tinygrad_edu.graph.record import Call, Name, Record
-from tinygrad_edu.modes import Listener
 from tinygrad_edu.nn.module import Module
-from tinygrad_edu.tape import Variable
 
 Key = int | tuple[int, int]  # id of an array, or (number of a tape record, output)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinygrad_edu import backend
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.engine.modes import setting
+from tinygrad_edu.engine.reverse import differentiate
+from tinygrad_edu.engine.tape import Variable, wrap
 from tinygrad_edu.graph.record import Application, Output, Record
 from tinygrad_edu.graph.recorder import Recorder
 from tinygrad_edu.graph.watch import Watch
-from tinygrad_edu.modes import setting
-from tinygrad_edu.reverse import differentiate
-from tinygrad_edu.tape import Variable, wrap
 
 
 def define(recorder: Recorder) -> None:

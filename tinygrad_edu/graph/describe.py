@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from tinygrad_edu import backend, tape
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.engine import tape
+from tinygrad_edu.engine.save_plan import Branch
+from tinygrad_edu.engine.tape import Op
 from tinygrad_edu.graph.record import Application
-from tinygrad_edu.plan import Branch
-from tinygrad_edu.tape import Op
 
 
 def is_copy(array: Any, given: Any) -> bool:

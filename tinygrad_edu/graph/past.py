@@ -6,17 +6,18 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from tinygrad_edu import backend, tape
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.engine import tape
+from tinygrad_edu.engine.modes import setting
+from tinygrad_edu.engine.reverse import differentiate
+from tinygrad_edu.engine.tape import Variable, wrap
 from tinygrad_edu.graph.describe import is_copy, is_optional, kept_inputs, kept_outputs, picked_names
 from tinygrad_edu.graph.graph import Graph
 from tinygrad_edu.graph.record import Note, Output, Record
 from tinygrad_edu.graph.recorder import UNKNOWN, Recorder
 from tinygrad_edu.graph.watch import Watch
-from tinygrad_edu.modes import setting
 from tinygrad_edu.nn.module import Module
 from tinygrad_edu.nn.parameter import Parameter
-from tinygrad_edu.reverse import differentiate
-from tinygrad_edu.tape import Variable, wrap
 
 _OPENED = ("scaled_dot_product_attention",)
 _ALONE = Note(

@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_edu import backend, tape
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.engine import tape
+from tinygrad_edu.engine.modes import active
+from tinygrad_edu.engine.tape import Op, Variable
 from tinygrad_edu.graph.axes import Axes, axes_of
 from tinygrad_edu.graph.called import Called
 from tinygrad_edu.graph.describe import (
@@ -36,10 +39,8 @@ from tinygrad_edu.graph.grids import (
     scores,
 )
 from tinygrad_edu.graph.record import Application, Branch, Group, Line, Name, Record, Saved, Sum, Value
-from tinygrad_edu.modes import active
 from tinygrad_edu.nn.module import Module
 from tinygrad_edu.nn.parameter import Buffer, Parameter
-from tinygrad_edu.tape import Op, Variable
 
 _COPIES = {"clone", "cast", "transfer"}  # ops that arrange nothing anew but are no views either
 

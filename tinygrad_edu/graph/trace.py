@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from tinygrad_edu import backend
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.engine.modes import setting
+from tinygrad_edu.engine.reverse import Arrived, differentiate
+from tinygrad_edu.engine.tape import Variable, wrap
 from tinygrad_edu.graph.declared import declarations, declared_axes
 from tinygrad_edu.graph.definitions import define
 from tinygrad_edu.graph.describe import axis_words
@@ -17,10 +20,7 @@ from tinygrad_edu.graph.graph import Graph
 from tinygrad_edu.graph.record import Output, Record
 from tinygrad_edu.graph.recorder import Recorder
 from tinygrad_edu.graph.watch import Watch
-from tinygrad_edu.modes import setting
 from tinygrad_edu.nn.module import Module
-from tinygrad_edu.reverse import Arrived, differentiate
-from tinygrad_edu.tape import Variable, wrap
 
 _OPENED = frozenset({"scaled_dot_product_attention"})
 

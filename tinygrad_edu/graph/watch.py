@@ -10,11 +10,11 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
-from tinygrad_edu.backend import is_array
+from tinygrad_edu.arrays.backend import is_array
+from tinygrad_edu.engine.tape import Variable, registry
 from tinygrad_edu.graph.record import Line
 from tinygrad_edu.graph.unpacking import lengths, unpackings
 from tinygrad_edu.nn.module import Module
-from tinygrad_edu.tape import Variable, registry
 
 _ENGINE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _INSTALLED = tuple(

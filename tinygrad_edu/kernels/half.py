@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..sums import narrow, wide
+from ..arrays.sums import narrow, wide
 from . import numpy as exact
 from .numpy import embedding, keep_mask
 

@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tinygrad_edu import backend, gpu, hooks, random
+from tinygrad_edu import random
+from tinygrad_edu.arrays import backend, gpu
+from tinygrad_edu.engine import hooks
+from tinygrad_edu.engine.modes import active
+from tinygrad_edu.engine.tape import Variable
 from tinygrad_edu.methods import sharing
 from tinygrad_edu.methods.common import (
     axis_of,
@@ -25,10 +29,8 @@ from tinygrad_edu.methods.common import (
 from tinygrad_edu.methods.keys import numbers_first
 from tinygrad_edu.methods.picks import added_at, at_index, grid_of, same_dtype, written
 from tinygrad_edu.methods.shapes import triangle
-from tinygrad_edu.modes import active
 from tinygrad_edu.ops import arithmetic, choice, curve
 from tinygrad_edu.ops import index as pick
-from tinygrad_edu.tape import Variable
 
 if TYPE_CHECKING:
     from tinygrad_edu.tensor import Tensor

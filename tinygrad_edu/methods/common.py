@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from tinygrad_edu import backend
-from tinygrad_edu.modes import active
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.engine.modes import active
+from tinygrad_edu.engine.tape import Op, Variable, wrap
 from tinygrad_edu.ops import choice, shape
-from tinygrad_edu.tape import Op, Variable, wrap
 
 Dims = int | Sequence[int] | None
 P = ParamSpec("P")

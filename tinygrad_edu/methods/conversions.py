@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tinygrad_edu import backend
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.engine.tape import Variable, wrap
 from tinygrad_edu.methods.common import integers
 from tinygrad_edu.ops import choice, shape
 from tinygrad_edu.size import asked_for
-from tinygrad_edu.tape import Variable, wrap
 
 if TYPE_CHECKING:
     from tinygrad_edu.tensor import Tensor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tinygrad_edu import backend
+from tinygrad_edu.arrays import backend
 from tinygrad_edu.methods.elementwise import Elementwise
 from tinygrad_edu.ops import angle, arithmetic, choice, curve, shape
 

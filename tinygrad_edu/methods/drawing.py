@@ -6,8 +6,8 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from tinygrad_edu.modes import active
-from tinygrad_edu.tape import Variable
+from tinygrad_edu.engine.modes import active
+from tinygrad_edu.engine.tape import Variable
 
 if TYPE_CHECKING:
     from tinygrad_edu.tensor import Tensor

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from tinygrad_edu import backend
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.engine.tape import Variable
 from tinygrad_edu.methods.common import (
     binary,
     check_division,
@@ -16,7 +17,6 @@ from tinygrad_edu.methods.common import (
 )
 from tinygrad_edu.methods.products import matmul
 from tinygrad_edu.ops import angle, arithmetic, bits, choice
-from tinygrad_edu.tape import Variable
 
 if TYPE_CHECKING:
     from tinygrad_edu.tensor import Tensor

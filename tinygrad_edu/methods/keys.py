@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinygrad_edu import backend
-from tinygrad_edu.tape import Variable
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.engine.tape import Variable
 
 Key = tuple[Any, ...]
 

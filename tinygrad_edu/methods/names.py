@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tinygrad_edu import backend
 from tinygrad_edu.absent import missing
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.engine.tape import Variable
 from tinygrad_edu.methods.common import binary, operand, widened
 from tinygrad_edu.methods.curves import Curves
 from tinygrad_edu.ops import choice, curve
-from tinygrad_edu.tape import Variable
 
 if TYPE_CHECKING:
     from tinygrad_edu.tensor import Tensor

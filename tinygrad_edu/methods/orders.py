@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tinygrad_edu import backend
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.engine.tape import Variable
 from tinygrad_edu.methods.common import (
     ValuesIndices,
     along,
@@ -19,7 +20,6 @@ from tinygrad_edu.methods.common import (
 )
 from tinygrad_edu.ops import arithmetic, choice, curve, order, reduction, running, shape
 from tinygrad_edu.ops import index as pick
-from tinygrad_edu.tape import Variable
 
 if TYPE_CHECKING:
     from tinygrad_edu.tensor import Tensor

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tinygrad_edu import backend
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.engine.tape import Variable
 from tinygrad_edu.methods.common import axis_of, index_of, mask_of, of_vectors, operand, widened, with_axis
 from tinygrad_edu.methods.keys import numbers_first
 from tinygrad_edu.ops import arithmetic, shape
 from tinygrad_edu.ops import index as pick
-from tinygrad_edu.tape import Variable
 
 if TYPE_CHECKING:
     from tinygrad_edu.tensor import Tensor

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from tinygrad_edu import backend
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.engine.tape import Variable
 from tinygrad_edu.methods.common import axis_of, binary, check_broadcast, integers, operand, widened
 from tinygrad_edu.ops import arithmetic, choice, index, matrix, reduction, shape
-from tinygrad_edu.tape import Variable
 
 if TYPE_CHECKING:
     from tinygrad_edu.tensor import Tensor

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tinygrad_edu import backend
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.engine.tape import Variable
 from tinygrad_edu.methods.common import (
     Dims,
     MinMax,
@@ -21,7 +22,6 @@ from tinygrad_edu.methods.common import (
     with_axis,
 )
 from tinygrad_edu.ops import activation, arithmetic, choice, order, reduction, shape
-from tinygrad_edu.tape import Variable
 
 if TYPE_CHECKING:
     from tinygrad_edu.tensor import Tensor

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tinygrad_edu import backend
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.engine.tape import Variable
 from tinygrad_edu.methods.common import (
     Dims,
     axes_of,
@@ -20,7 +21,6 @@ from tinygrad_edu.methods.common import (
 )
 from tinygrad_edu.ops import choice, shape
 from tinygrad_edu.ops import index as pick
-from tinygrad_edu.tape import Variable
 
 if TYPE_CHECKING:
     from tinygrad_edu.tensor import Tensor

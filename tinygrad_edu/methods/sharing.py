@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinygrad_edu import backend, hooks
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.engine import hooks
+from tinygrad_edu.engine.tape import Variable, wrap
 from tinygrad_edu.ops import index as pick
 from tinygrad_edu.ops import shape
-from tinygrad_edu.tape import Variable, wrap
 
 
 def others(v: Variable) -> list[Variable]:

@@ -6,12 +6,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from tinygrad_edu.engine.modes import active
+from tinygrad_edu.engine.tape import wrap
 from tinygrad_edu.methods.names import Named
 from tinygrad_edu.methods.orders import Orders
 from tinygrad_edu.methods.picks import Picks
 from tinygrad_edu.methods.shapes import Shapes
-from tinygrad_edu.modes import active
-from tinygrad_edu.tape import wrap
 
 
 def _twin(method: Callable[..., Any]) -> Callable[..., Any]:

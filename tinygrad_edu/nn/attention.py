@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinygrad_edu import backend
+from tinygrad_edu.arrays import backend
 from tinygrad_edu.creation import empty, zeros
 from tinygrad_edu.functional import cat, where
 from tinygrad_edu.methods.common import widened

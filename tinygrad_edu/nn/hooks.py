@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tinygrad_edu.modes import is_grad_enabled
-from tinygrad_edu.tape import Op, Variable, wrap
+from tinygrad_edu.engine.modes import is_grad_enabled
+from tinygrad_edu.engine.tape import Op, Variable, wrap
 from tinygrad_edu.tensor import Tensor
 
 

@@ -14,8 +14,8 @@ import numpy as np
 from tinygrad_edu import random
 from tinygrad_edu.absent import missing
 from tinygrad_edu.creation import eye
+from tinygrad_edu.engine.modes import no_grad
 from tinygrad_edu.methods.common import check_draws
-from tinygrad_edu.modes import no_grad
 from tinygrad_edu.random import Generator
 from tinygrad_edu.tensor import Tensor
 

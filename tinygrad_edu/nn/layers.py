@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tinygrad_edu.creation import empty
-from tinygrad_edu.modes import no_grad
+from tinygrad_edu.engine.modes import no_grad
 from tinygrad_edu.nn import functional as F
 from tinygrad_edu.nn import init
 from tinygrad_edu.nn.module import Module

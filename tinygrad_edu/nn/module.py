@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from tinygrad_edu import backend
 from tinygrad_edu.absent import missing
-from tinygrad_edu.modes import active, no_grad
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.engine.modes import active, no_grad
 from tinygrad_edu.nn.conversions import Conversions
 from tinygrad_edu.nn.hooks import Hooked
 from tinygrad_edu.nn.inside import inside, walk

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from tinygrad_edu.creation import ones, zeros
-from tinygrad_edu.modes import no_grad
+from tinygrad_edu.engine.modes import no_grad
 from tinygrad_edu.nn import functional as F
 from tinygrad_edu.nn.module import Module
 from tinygrad_edu.nn.parameter import Buffer, Parameter

@@ -3,15 +3,15 @@
 import math
 
 from tinygrad_edu import kernels
-from tinygrad_edu.backend import largest, module_of, quiet
+from tinygrad_edu.arrays.backend import largest, module_of, quiet
+from tinygrad_edu.arrays.sums import narrow, total, wide
+from tinygrad_edu.engine.tape import Op
 from tinygrad_edu.ops.arithmetic import Div, Exp, Sub
 from tinygrad_edu.ops.choice import LogicalAnd, MaskedFill, Where
 from tinygrad_edu.ops.curve import Log1p, NormalCdf, TanhCdf
 from tinygrad_edu.ops.order import Max
 from tinygrad_edu.ops.reduction import Sum, kept
 from tinygrad_edu.ops.shape import Permute, Reshape
-from tinygrad_edu.sums import narrow, total, wide
-from tinygrad_edu.tape import Op
 
 
 def _below_the_largest(x, axis):

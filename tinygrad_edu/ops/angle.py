@@ -1,9 +1,9 @@
 """Angles and their hyperbolic kin: inverse functions of sine, cosine, tangent, and the length of (x, y)."""
 
-from tinygrad_edu.backend import floating, module_of, quiet
+from tinygrad_edu.arrays.backend import floating, module_of, quiet
+from tinygrad_edu.engine.tape import Op
 from tinygrad_edu.ops.arithmetic import Abs, Rsqrt
 from tinygrad_edu.ops.choice import Where
-from tinygrad_edu.tape import Op
 
 
 class OneMinusSquare(Op):

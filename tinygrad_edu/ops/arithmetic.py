@@ -1,9 +1,9 @@
 """Arithmetic, element by element; operands broadcast."""
 
-from tinygrad_edu.backend import floating, module_of, quiet
+from tinygrad_edu.arrays.backend import floating, module_of, quiet
+from tinygrad_edu.arrays.sums import narrow, wide
+from tinygrad_edu.engine.tape import Op
 from tinygrad_edu.ops.choice import Where, ZerosLike
-from tinygrad_edu.sums import narrow, wide
-from tinygrad_edu.tape import Op
 
 
 class Add(Op):

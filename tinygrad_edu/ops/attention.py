@@ -1,14 +1,14 @@
 """Scaled dot-product attention."""
 
 from tinygrad_edu import kernels
-from tinygrad_edu.backend import module_of
+from tinygrad_edu.arrays.backend import module_of
+from tinygrad_edu.engine.tape import Op
 from tinygrad_edu.ops.activation import Softmax
 from tinygrad_edu.ops.arithmetic import Mul
 from tinygrad_edu.ops.choice import LogicalAnd, LogicalNot, MaskedFill
 from tinygrad_edu.ops.layer import Dropout
 from tinygrad_edu.ops.matrix import Matmul
 from tinygrad_edu.ops.shape import Transpose
-from tinygrad_edu.tape import Op
 
 
 def causal_mask(queries, keys, like):

@@ -1,6 +1,6 @@
 """Ops on the bits of integers and booleans; none has a derivative."""
 
-from tinygrad_edu.tape import Op
+from tinygrad_edu.engine.tape import Op
 
 
 class BitwiseAnd(Op):

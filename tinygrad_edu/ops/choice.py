@@ -1,7 +1,7 @@
 """Ops that choose, compare and convert, element by element."""
 
-from tinygrad_edu.backend import float16, float32, module_of, quiet, where
-from tinygrad_edu.tape import Op
+from tinygrad_edu.arrays.backend import float16, float32, module_of, quiet, where
+from tinygrad_edu.engine.tape import Op
 
 
 class Where(Op):

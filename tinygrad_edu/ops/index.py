@@ -1,11 +1,11 @@
 """Ops that pick elements by index, each beside its adjoint, which adds elements at an index."""
 
-from tinygrad_edu.backend import add_along, add_at, change_along, is_array, module_of, unlocked, windows
+from tinygrad_edu.arrays.backend import add_along, add_at, change_along, is_array, module_of, unlocked, windows
+from tinygrad_edu.arrays.sums import counting
+from tinygrad_edu.engine.tape import Op
 from tinygrad_edu.ops.arithmetic import Maximum
 from tinygrad_edu.ops.choice import Cast
 from tinygrad_edu.ops.shape import Permute
-from tinygrad_edu.sums import counting
-from tinygrad_edu.tape import Op
 
 
 class GetItem(Op):

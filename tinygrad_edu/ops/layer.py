@@ -1,13 +1,13 @@
 """The fused bodies of layers: linear, embedding, layer_norm, dropout."""
 
 from tinygrad_edu import kernels
+from tinygrad_edu.engine.tape import Op
 from tinygrad_edu.ops.arithmetic import Add, Mul, Sqrt, Sub
 from tinygrad_edu.ops.choice import Where
 from tinygrad_edu.ops.index import GetItem
 from tinygrad_edu.ops.matrix import Matmul
 from tinygrad_edu.ops.reduction import Mean
 from tinygrad_edu.ops.shape import Detach, Reshape, Transpose
-from tinygrad_edu.tape import Op
 
 
 class Linear(Op):

@@ -1,7 +1,9 @@
 """Losses: cross-entropies of logits, row by row, and of yes and no by logits or probabilities; Huber's of errors."""
 
 from tinygrad_edu import kernels
-from tinygrad_edu.backend import module_of, quiet, where
+from tinygrad_edu.arrays.backend import module_of, quiet, where
+from tinygrad_edu.arrays.pieces import log1p
+from tinygrad_edu.engine.tape import Op
 from tinygrad_edu.ops.activation import LogSoftmax
 from tinygrad_edu.ops.arithmetic import Abs, Log, Mul, Sign
 from tinygrad_edu.ops.choice import Where
@@ -9,8 +11,6 @@ from tinygrad_edu.ops.curve import Log1p, Sigmoid, Softplus
 from tinygrad_edu.ops.index import Gather
 from tinygrad_edu.ops.reduction import Sum
 from tinygrad_edu.ops.shape import Reshape
-from tinygrad_edu.pieces import log1p
-from tinygrad_edu.tape import Op
 
 
 class CrossEntropy(Op):

@@ -2,10 +2,10 @@
 
 import math
 
-from tinygrad_edu.contraction import contracted
+from tinygrad_edu.arrays.contraction import contracted
+from tinygrad_edu.arrays.sums import product
+from tinygrad_edu.engine.tape import Op
 from tinygrad_edu.ops.shape import Expand, Reshape, Transpose
-from tinygrad_edu.sums import product
-from tinygrad_edu.tape import Op
 
 
 class Matmul(Op):

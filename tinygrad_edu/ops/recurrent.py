@@ -1,10 +1,10 @@
 """One direction of a recurrent layer over all positions as one op, and the step that its definition repeats."""
 
 from tinygrad_edu import kernels
+from tinygrad_edu.engine.tape import Op
 from tinygrad_edu.ops.curve import Relu, Sigmoid, Tanh
 from tinygrad_edu.ops.layer import Linear
 from tinygrad_edu.ops.shape import Cat, Narrow, Reshape, Split, Unbind
-from tinygrad_edu.tape import Op
 
 
 def rnn_step(x, h, state):

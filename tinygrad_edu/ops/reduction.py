@@ -1,11 +1,11 @@
 """Ops that shorten axes: sums, means, maxima, over a tuple of axes."""
 
-from tinygrad_edu.backend import floating, largest, module_of, quiet, sum_dtype
+from tinygrad_edu.arrays.backend import floating, largest, module_of, quiet, sum_dtype
+from tinygrad_edu.arrays.sums import counting, narrow, total, wide
+from tinygrad_edu.engine.tape import Op
 from tinygrad_edu.ops.arithmetic import Abs, PowNumber, Sign
 from tinygrad_edu.ops.choice import Cast, Where, ZerosLike
 from tinygrad_edu.ops.shape import Cat, Expand, Narrow, Permute, Reshape
-from tinygrad_edu.sums import counting, narrow, total, wide
-from tinygrad_edu.tape import Op
 
 
 def kept(g, axes, keepdim, shape):

@@ -1,11 +1,11 @@
 """Ops that go along an axis and keep what they have so far: sums, products, extremes."""
 
-from tinygrad_edu.backend import float64, module_of, quiet, sum_dtype
+from tinygrad_edu.arrays.backend import float64, module_of, quiet, sum_dtype
+from tinygrad_edu.arrays.sums import narrow, running, wide
+from tinygrad_edu.engine.tape import Op
 from tinygrad_edu.ops.arithmetic import Mul
 from tinygrad_edu.ops.index import ScatterAdd
 from tinygrad_edu.ops.shape import Clone, Flip, Narrow, Pad
-from tinygrad_edu.sums import narrow, running, wide
-from tinygrad_edu.tape import Op
 
 
 class Cumsum(Op):

@@ -1,8 +1,8 @@
 """Ops that find, count and draw: what they give depends on values and has no derivative."""
 
 from tinygrad_edu import random
-from tinygrad_edu.backend import float32, module_of, to_device
-from tinygrad_edu.tape import Op
+from tinygrad_edu.arrays.backend import float32, module_of, to_device
+from tinygrad_edu.engine.tape import Op
 
 
 class Nonzero(Op):

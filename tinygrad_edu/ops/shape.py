@@ -2,9 +2,9 @@
 
 import itertools
 
-from tinygrad_edu.backend import module_of, side_by_side, to_device, unlocked
-from tinygrad_edu.sums import total
-from tinygrad_edu.tape import Op
+from tinygrad_edu.arrays.backend import module_of, side_by_side, to_device, unlocked
+from tinygrad_edu.arrays.sums import total
+from tinygrad_edu.engine.tape import Op
 
 
 class Alias(Op):

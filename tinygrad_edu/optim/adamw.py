@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinygrad_edu import backend, kernels
+from tinygrad_edu import kernels
+from tinygrad_edu.arrays import backend
 from tinygrad_edu.optim.optimizer import Optimizer, leaves_grad
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_edu import backend
-from tinygrad_edu.buffers import Place
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays.buffers import Place
 from tinygrad_edu.tensor import Tensor
 
 LINE = 64  # bytes; every parameter starts on a cache line, which the matrix products that read it like

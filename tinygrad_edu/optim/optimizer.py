@@ -8,15 +8,15 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal
 
-from tinygrad_edu import backend
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays.sums import narrow, wide
+from tinygrad_edu.engine.modes import enable_grad
+from tinygrad_edu.engine.tape import wrap
 from tinygrad_edu.kernels import crew
-from tinygrad_edu.modes import enable_grad
 from tinygrad_edu.nn.module import zero_grads
 from tinygrad_edu.optim.flat import Flat, Kept, Layout, kept_dtype
 from tinygrad_edu.optim.groups import as_groups, match, new_group
 from tinygrad_edu.options import flag, number
-from tinygrad_edu.sums import narrow, wide
-from tinygrad_edu.tape import wrap
 from tinygrad_edu.tensor import Tensor, tensor
 
 _PIECE = 1 << 15  # elements of a pass of several operations, whose arrays together stay in a core's cache

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tinygrad_edu.locks import lock_of_process
+from tinygrad_edu.arrays.locks import lock_of_process
 
 _lock = lock_of_process()
 _limits: dict[int, int] = {}  # id of who limits at present -> to what

@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tinygrad_edu import random
-from tinygrad_edu.buffers import empty
+from tinygrad_edu.arrays.buffers import empty
+from tinygrad_edu.engine.backward import deliver, seed_for
+from tinygrad_edu.engine.modes import active, setting
+from tinygrad_edu.engine.reverse import differentiate
 from tinygrad_edu.kernels import crew
-from tinygrad_edu.modes import active, setting
 from tinygrad_edu.optim.flat import gradient_place
 from tinygrad_edu.parallel.blas import BlasThreads
 from tinygrad_edu.parallel.parts import cut, samples
 from tinygrad_edu.parallel.workers import Workers
-from tinygrad_edu.passes import deliver, seed_for
-from tinygrad_edu.reverse import differentiate
 
 Gradients = dict[int, tuple[Any, Any]]  # id of a leaf -> the leaf, and an array
 

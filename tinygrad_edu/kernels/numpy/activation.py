@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ...buffers import empty
+from ...arrays.buffers import empty
 from .. import crew
 from .common import chunks, constants, packed, scalars
 

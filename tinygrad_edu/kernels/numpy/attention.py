@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...buffers import empty
-from ...sums import ones, product, row_sums
+from ...arrays.buffers import empty
+from ...arrays.sums import ones, product, row_sums
 from .. import crew
 from .common import Gradients
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ...buffers import empty
+from ...arrays.buffers import empty
 
 Gradients = tuple[Any, Any, Any]  # arrays, None where a gradient is not needed
 CHUNK = 1 << 18  # elements of one pass of a long chain: every call hands the interpreter over between threads, which

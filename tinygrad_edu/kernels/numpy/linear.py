@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ...buffers import empty
-from ...sums import BLOCK, WIDE, column_sums, ones, product
+from ...arrays.buffers import empty
+from ...arrays.sums import BLOCK, WIDE, column_sums, ones, product
 from .. import crew
 from .common import Gradients, viewed
 

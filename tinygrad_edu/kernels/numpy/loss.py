@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...buffers import empty
-from ...pieces import log1p
-from ...sums import ones, row_sums
+from ...arrays.buffers import empty
+from ...arrays.pieces import log1p
+from ...arrays.sums import ones, row_sums
 from .common import packed, row_slices
 
 

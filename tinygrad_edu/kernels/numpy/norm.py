@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 
-from ...buffers import empty
-from ...sums import column_parts, ones, parts_sum, row_dots, row_sums
+from ...arrays.buffers import empty
+from ...arrays.sums import column_parts, ones, parts_sum, row_dots, row_sums
 from .common import Gradients, row_slices, scalars, trailing
 
 

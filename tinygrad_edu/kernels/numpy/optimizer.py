@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...buffers import empty
+from ...arrays.buffers import empty
 from .. import crew
 from ..folding import adamw_scalars
 from .common import chunks, packed, scalars

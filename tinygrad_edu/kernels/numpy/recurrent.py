@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...buffers import empty
-from ...pieces import logistic_slope, sech_squared_of_exp
-from ...sums import column_sums, ones, product
+from ...arrays.buffers import empty
+from ...arrays.pieces import logistic_slope, sech_squared_of_exp
+from ...arrays.sums import column_sums, ones, product
 from .. import crew
 from .common import packed
 from .linear import times

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ...buffers import empty
-from ...sums import column_parts, ones, parts_sum, row_dots, row_sums
+from ...arrays.buffers import empty
+from ...arrays.sums import column_parts, ones, parts_sum, row_dots, row_sums
 from .common import row_slices, trailing
 
 

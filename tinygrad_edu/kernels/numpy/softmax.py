@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...buffers import empty
-from ...sums import ones, row_dots, row_sums
+from ...arrays.buffers import empty
+from ...arrays.sums import ones, row_dots, row_sums
 from .common import packed, row_slices
 
 

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from tinygrad_edu import backend
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays.sums import counting
+from tinygrad_edu.engine.tape import Variable
 from tinygrad_edu.methods.common import of_floats, operand
 from tinygrad_edu.options import number
-from tinygrad_edu.sums import counting
-from tinygrad_edu.tape import Variable
 from tinygrad_edu.tensor import tensor
 
 

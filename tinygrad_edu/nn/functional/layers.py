@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tinygrad_edu import backend, random
+from tinygrad_edu import random
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.engine.modes import active, no_grad
 from tinygrad_edu.functional import broadcast_tensors, where
 from tinygrad_edu.methods.common import reduced, widened
-from tinygrad_edu.modes import active, no_grad
 from tinygrad_edu.nn.functional.common import beside, floating_of, in_place, tensor_of
 from tinygrad_edu.ops import choice, layer, reduction, shape
 from tinygrad_edu.options import axes_lengths, flag, integer, number, probability

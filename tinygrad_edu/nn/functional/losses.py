@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from tinygrad_edu import backend
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.engine.modes import active
 from tinygrad_edu.methods.common import check_broadcast, widened
-from tinygrad_edu.modes import active
 from tinygrad_edu.nn.functional.activations import log_softmax
 from tinygrad_edu.nn.functional.common import beside, floating_of, number_beside
 from tinygrad_edu.ops import choice, index, loss

@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tinygrad_edu import backend, kernels
+from tinygrad_edu import kernels
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.engine.modes import no_grad
 from tinygrad_edu.functional import cat
-from tinygrad_edu.modes import no_grad
 from tinygrad_edu.options import number
 from tinygrad_edu.tensor import Tensor, tensor
 

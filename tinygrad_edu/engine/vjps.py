@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from tinygrad_edu import backend
-from tinygrad_edu.hooks import key_of
-from tinygrad_edu.modes import setting
-from tinygrad_edu.tape import Record, Variable, registry, wrap
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.engine.hooks import key_of
+from tinygrad_edu.engine.modes import setting
+from tinygrad_edu.engine.tape import Record, Variable, registry, wrap
 
 
 def branches(r: Record, g: Any) -> list[tuple[int, Any]]:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tinygrad_edu.backend import Array, bounds_of, float32, float64, floating, module_of, quiet
-from tinygrad_edu.buffers import empty
-from tinygrad_edu.sums import narrow, wide
+from tinygrad_edu.arrays.backend import Array, bounds_of, float32, float64, floating, module_of, quiet
+from tinygrad_edu.arrays.buffers import empty
+from tinygrad_edu.arrays.sums import narrow, wide
 
 PIECE = 1 << 17  # bytes of a piece
 _MOST = {dtype: bounds_of(dtype)[1] for dtype in (float32, float64)}

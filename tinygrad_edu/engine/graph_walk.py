@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tinygrad_edu.hooks import Key
-from tinygrad_edu.tape import Record, Variable
+from tinygrad_edu.engine.hooks import Key
+from tinygrad_edu.engine.tape import Record, Variable
 
 
 def leads(source: Record | Variable, index: int, found: dict[int, Record], wanted: set[Key]) -> bool:

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_edu import backend
-from tinygrad_edu.hooks import key_of
-from tinygrad_edu.reverse import differentiate
-from tinygrad_edu.tape import Variable, wrap
+from tinygrad_edu.arrays import backend
+from tinygrad_edu.engine.hooks import key_of
+from tinygrad_edu.engine.reverse import differentiate
+from tinygrad_edu.engine.tape import Variable, wrap
 
 
 def backward(root: Variable, gradient: Any, retain_graph: bool | None, create_graph: bool) -> None:

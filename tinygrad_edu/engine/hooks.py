@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from tinygrad_edu.tape import Variable, wrap
+from tinygrad_edu.engine.tape import Variable, wrap
 
 Key = Any  # id of a leaf, or (record number, output) of a value that an op made
 

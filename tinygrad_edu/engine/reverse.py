@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
-from tinygrad_edu import backend, gpu
-from tinygrad_edu.branches import branches, recorded_branches
-from tinygrad_edu.hooks import Key, hooked, hooks, key_of, retained
-from tinygrad_edu.modes import active, setting
-from tinygrad_edu.reach import leads, reachable, uses
-from tinygrad_edu.sums import BLOCK
-from tinygrad_edu.tape import Record, Variable, registry, wrap
+from tinygrad_edu.arrays import backend, gpu
+from tinygrad_edu.arrays.sums import BLOCK
+from tinygrad_edu.engine.graph_walk import leads, reachable, uses
+from tinygrad_edu.engine.hooks import Key, hooked, hooks, key_of, retained
+from tinygrad_edu.engine.modes import active, setting
+from tinygrad_edu.engine.tape import Record, Variable, registry, wrap
+from tinygrad_edu.engine.vjps import branches, recorded_branches
 
 
 class Arrived(NamedTuple):

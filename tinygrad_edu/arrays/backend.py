@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_edu import gpu
-from tinygrad_edu.buffers import empty
-from tinygrad_edu.device import Device as Device
-from tinygrad_edu.device import check_device as check_device
-from tinygrad_edu.device import number_of
+from tinygrad_edu.arrays import gpu
+from tinygrad_edu.arrays.buffers import empty
+from tinygrad_edu.arrays.device import Device as Device
+from tinygrad_edu.arrays.device import check_device as check_device
+from tinygrad_edu.arrays.device import number_of
 
 float16, float32, float64 = np.dtype("float16"), np.dtype("float32"), np.dtype("float64")
 int8, int16, int32, int64 = np.dtype("int8"), np.dtype("int16"), np.dtype("int32"), np.dtype("int64")

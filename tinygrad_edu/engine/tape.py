@@ -13,10 +13,10 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, ClassVar
 
-from tinygrad_edu import backend, gpu
-from tinygrad_edu.modes import entered
-from tinygrad_edu.plan import Plan, declare, plan_for
-from tinygrad_edu.sums import narrow
+from tinygrad_edu.arrays import backend, gpu
+from tinygrad_edu.arrays.sums import narrow
+from tinygrad_edu.engine.modes import entered
+from tinygrad_edu.engine.save_plan import Plan, declare, plan_for
 
 registry: dict[str, type[Op]] = {}
 _NUMBERS = {float, int, bool}

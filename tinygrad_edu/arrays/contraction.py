@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tinygrad_edu.backend import Array, as_array
-from tinygrad_edu.sums import narrow, product, total, wide
+from tinygrad_edu.arrays.backend import Array, as_array
+from tinygrad_edu.arrays.sums import narrow, product, total, wide
 
 Part = tuple[Array, str]  # an array, and a letter for each of its axes
 

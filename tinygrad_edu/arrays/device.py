@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinygrad_edu import gpu
+from tinygrad_edu.arrays import gpu
 
 
 class Device(str):
