@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import chain, repeat
-from operator import setitem
+from operator import iadd, setitem
 from typing import Any
-
-import numpy as np
 
 from tinygrad_edu.arrays import backend
 from tinygrad_edu.engine.hooks import key_of
@@ -45,7 +43,7 @@ def deliver(found: list[tuple[Variable, Any, bool]]) -> None:
             new.append((v, wrap(v.result, array if owned else backend.own_copy(array))))
         elif old.requires_grad:
             new.append((v, old + wrap(v.result, array)))
-        elif type(old.array) is np.ndarray and old.array.ndim:
+        elif backend.all_numpy([old.array]) and old.array.ndim:
             sums.append((old, array))
         else:
             scalars.append((old, backend.accumulate(old.array, array, True)))
@@ -57,7 +55,7 @@ def deliver(found: list[tuple[Variable, Any, bool]]) -> None:
         chain(
             map(setattr, [v for v, _ in new], repeat("_grad"), [g for _, g in new]),
             map(setattr, [old for old, _ in scalars], repeat("array"), [array for _, array in scalars]),
-            map(np.add, totals, [array for _, array in sums], totals),
+            map(iadd, totals, [array for _, array in sums]),
             map(setitem, [old._version for old in changed], repeat(0), [old._version[0] + 1 for old in changed]),
         ),
         maxlen=0,

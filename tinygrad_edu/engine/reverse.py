@@ -15,7 +15,7 @@ from tinygrad_edu.arrays import backend, gpu
 from tinygrad_edu.arrays.sums import BLOCK
 from tinygrad_edu.engine.hooks import Key, hooked, hooks, key_of, retained
 from tinygrad_edu.engine.modes import active, setting
-from tinygrad_edu.engine.tape import Record, Variable, registry, wrap
+from tinygrad_edu.engine.tape import Record, Variable, primitives, wrap
 
 
 def leads(source: Record | Variable, index: int, found: dict[int, Record], wanted: set[Key]) -> bool:
@@ -101,9 +101,9 @@ class Table:
             lead = len(g.shape) - len(shape)
             if lead < 0 or any(n not in (1, m) for n, m in zip(shape, g.shape[lead:])):
                 raise ValueError(f"{op}: a rule gave a gradient of shape {g.shape} for an input of shape {shape}")
-            g = registry["sum_to"](g, shape=shape)
+            g = primitives.sum_to(g, shape=shape)
         if g.dtype is not dtype and g.dtype != dtype:
-            g = registry["cast"](g, dtype=dtype)
+            g = primitives.cast(g, dtype=dtype)
         if not shape and not self.lifted:
             g = backend.as_array(g)
         old = self.gradients.get(key)
@@ -242,7 +242,7 @@ def _through_definition(r: Record, g: Any, kind: type[Variable]) -> list[tuple[i
     inputs = [_lifted(r, r.plan.keep.index(first + i), kind) for i in range(len(r.inputs))]
     needed = [i for i, entry in enumerate(r.inputs) if entry is not None]
     for i in needed:  # a node of its own for every input, so that one tensor given twice is told apart
-        inputs[i] = registry["alias"](inputs[i])
+        inputs[i] = primitives.alias(inputs[i])
     with setting(definitions=True):
         outs = r.op.defined(inputs, r.static)
     pairs = [(y, d) for y, d in zip(outs, g, strict=True) if d is not None] if r.op.outputs else [(outs, g)]

@@ -19,6 +19,17 @@ from tinygrad_edu.engine.modes import entered
 from tinygrad_edu.engine.save_plan import Plan, declare, plan_for
 
 registry: dict[str, type[Op]] = {}
+
+
+class Primitives:
+    """The few ops that the engine applies itself; `tinygrad_edu.ops` hands them over when it is imported."""
+
+    sum_to: Any  # (x, *, shape): the sum over the axes along which an input of that shape was broadcast
+    cast: Any  # (x, *, dtype)
+    alias: Any  # (x): the same value as the result of an op
+
+
+primitives = Primitives()
 _NUMBERS = {float, int, bool}
 _MOST = 3.4e38  # of float32; NumPy warns where it makes a number beyond infinite
 number = itertools.count(1).__next__  # the order of creation is a topological order
@@ -244,7 +255,7 @@ class Op:
         half = [getattr(x, "dtype", None) == backend.float16 for x in inputs] if cls.widens else []
         if not any(half):
             return cls.definition(*inputs, **static)  # type: ignore[misc]
-        cast = registry["cast"]
+        cast = primitives.cast
         whole = [cast(x, dtype=backend.float32) if small else x for x, small in zip(inputs, half, strict=True)]
         y: Any = cls.definition(*whole, **static)  # type: ignore[misc]
         return tuple(cast(part, dtype=backend.float16) for part in y) if cls.outputs else cast(y, dtype=backend.float16)

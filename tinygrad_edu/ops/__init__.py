@@ -1,5 +1,6 @@
 """Every op: formula, forward and derivative side by side, a family a file."""
 
+from tinygrad_edu.engine.tape import primitives
 from tinygrad_edu.ops import (
     activation,
     angle,
@@ -39,3 +40,5 @@ __all__ = [
     "search",
     "shape",
 ]
+
+primitives.sum_to, primitives.cast, primitives.alias = shape.SumTo, choice.Cast, shape.Alias
