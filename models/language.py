@@ -7,7 +7,7 @@ import numpy as np
 import tinygrad_edu as tg
 from models.transformer import Attention
 from tinygrad_edu import Tensor, nn
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import devices
 from tinygrad_edu.data import Batch
 from tinygrad_edu.nn import functional as F
 
@@ -22,7 +22,7 @@ def summed_loss(logits: Tensor, labels: Tensor) -> tuple[Tensor, int]:
     """
     logits = logits.float() if logits.dtype == tg.float16 else logits
     total = F.cross_entropy(logits.flatten(0, -2), labels.flatten(), ignore_index=IGNORED, reduction="sum")
-    return total, int((backend.on_host(labels) != IGNORED).sum())
+    return total, int((devices.on_host(labels) != IGNORED).sum())
 
 
 class TokenModel(nn.Module):

@@ -13,7 +13,7 @@ import tests.lines as lines
 import tests.properties as p
 import tinygrad_edu as tg
 from tinygrad_edu import kernels
-from tinygrad_edu.arrays import backend, pieces
+from tinygrad_edu.arrays import library, pieces
 from tinygrad_edu.engine.tape import Op, registry
 from tinygrad_edu.nn import functional as F
 from tinygrad_edu.ops import arithmetic, attention, index, layer, loss, reduction, shape
@@ -474,7 +474,7 @@ def test_takes_strided_input(case: p.Case) -> None:
 def test_large_arrays(case: p.Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where arrays are large: formulas go over them piece by piece, and what a condition chooses is put together."""
     monkeypatch.setattr(pieces, "PIECE", 16)
-    monkeypatch.setattr(backend, "FEW_TO_CHOOSE", 0)
+    monkeypatch.setattr(library, "FEW_TO_CHOOSE", 0)
     p.forward_is_numpy(case)
     p.first_derivative(case)
     p.takes_strided_input(case)
@@ -635,7 +635,7 @@ class TestValues:
 
     @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64", "uint8", "bool"])
     def test_where_keeps_every_bit(self, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(backend, "FEW_TO_CHOOSE", 0)
+        monkeypatch.setattr(library, "FEW_TO_CHOOSE", 0)
         rng = np.random.default_rng(0)
         condition = rng.random((3, 1, 5)) > 0.5
         odd = [0.0, -0.0, np.nan, np.inf, -np.inf] if dtype.startswith("f") else [0, 1, 2, 3, 0]
@@ -648,7 +648,7 @@ class TestValues:
         for x, y in pairs:
             x, y = (np.asarray(each, dtype) for each in (x, y))
             for some in (condition, condition[:1, :, 1:2], condition[..., ::-1]):
-                assert backend.where(some, x, y).tobytes() == np.where(some, x, y).tobytes()
+                assert library.where(some, x, y).tobytes() == np.where(some, x, y).tobytes()
 
     @pytest.mark.parametrize("count", [4, 20_000])
     def test_a_boolean_of_foreign_memory_holds_unless_all_its_bits_are_0(self, count: int) -> None:

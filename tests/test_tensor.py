@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tinygrad_edu as tg
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import dtypes
 from tinygrad_edu.nn import functional as F
 
 
@@ -364,10 +364,10 @@ class TestConversion:
         assert x.device == "cpu"
 
     def test_dtype_names(self) -> None:
-        assert backend.dtype_of(float) == np.float32
-        assert backend.dtype_of(int) == np.int64
+        assert dtypes.dtype_of(float) == np.float32
+        assert dtypes.dtype_of(int) == np.int64
         with pytest.raises(TypeError, match="holds no numbers"):
-            backend.dtype_of("U3")
+            dtypes.dtype_of("U3")
 
 
 class TestCreation:

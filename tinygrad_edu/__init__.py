@@ -8,7 +8,7 @@ from tinygrad_edu import amp, cuda, random
 from tinygrad_edu import mirrored as _mirrored
 from tinygrad_edu.absent import missing as _missing
 from tinygrad_edu.amp import autocast
-from tinygrad_edu.arrays.backend import bool_, float16, float32, float64, int8, int16, int32, int64, uint8
+from tinygrad_edu.arrays.dtypes import bool_, float16, float32, float64, int8, int16, int32, int64, uint8
 
 # fmt: off
 # isort: off

@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import devices, dtypes
 from tinygrad_edu.creation import empty
 from tinygrad_edu.engine.modes import Function, change, enable_grad, no_grad, setting
 from tinygrad_edu.size import Size as Size
 from tinygrad_edu.size import asked_for
 from tinygrad_edu.tensor import Tensor, tensor
 
-device = backend.Device
+device = devices.Device
 dtype = np.dtype
-get_default_dtype = backend.default_dtype
-set_default_dtype = backend.set_default_dtype
+get_default_dtype = dtypes.default_dtype
+set_default_dtype = dtypes.set_default_dtype
 
 
 class Limits(NamedTuple):
@@ -44,20 +44,20 @@ class IntegerLimits(NamedTuple):
 def finfo(dtype: Any = None) -> Limits:
     """The limits of a floating dtype, the default one where None.
 
-    >>> finfo(backend.float32).max
+    >>> finfo(dtypes.float32).max
     3.4028234663852886e+38
     """
-    found = np.finfo(backend.default_dtype() if dtype is None else backend.dtype_of(dtype))
+    found = np.finfo(dtypes.default_dtype() if dtype is None else dtypes.dtype_of(dtype))
     return Limits(found.bits, float(found.eps), float(found.max), float(found.min), float(found.tiny), str(found.dtype))
 
 
 def iinfo(dtype: Any) -> IntegerLimits:
     """The limits of an integer dtype.
 
-    >>> iinfo(backend.int8)
+    >>> iinfo(dtypes.int8)
     IntegerLimits(bits=8, max=127, min=-128, dtype='int8')
     """
-    found = np.iinfo(backend.dtype_of(dtype))
+    found = np.iinfo(dtypes.dtype_of(dtype))
     return IntegerLimits(found.bits, int(found.max), int(found.min), str(found.dtype))
 
 
@@ -85,13 +85,13 @@ class TypedTensor:
         return self.name
 
 
-FloatTensor = TypedTensor("FloatTensor", backend.float32)
-DoubleTensor = TypedTensor("DoubleTensor", backend.float64)
-HalfTensor = TypedTensor("HalfTensor", backend.float16)
-LongTensor = TypedTensor("LongTensor", backend.int64)
-IntTensor = TypedTensor("IntTensor", backend.int32)
-ByteTensor = TypedTensor("ByteTensor", backend.uint8)
-BoolTensor = TypedTensor("BoolTensor", backend.bool_)
+FloatTensor = TypedTensor("FloatTensor", dtypes.float32)
+DoubleTensor = TypedTensor("DoubleTensor", dtypes.float64)
+HalfTensor = TypedTensor("HalfTensor", dtypes.float16)
+LongTensor = TypedTensor("LongTensor", dtypes.int64)
+IntTensor = TypedTensor("IntTensor", dtypes.int32)
+ByteTensor = TypedTensor("ByteTensor", dtypes.uint8)
+BoolTensor = TypedTensor("BoolTensor", dtypes.bool_)
 
 
 class set_grad_enabled(setting):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tinygrad_edu import random
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import devices, dtypes, library
 from tinygrad_edu.engine.tape import wrap
 from tinygrad_edu.methods.common import integers
 from tinygrad_edu.ops import choice
@@ -43,10 +43,10 @@ def from_numpy(array: np.ndarray) -> Tensor:
 def _made(array: Any, dtype: Any, device: str | None, requires_grad: bool) -> Tensor:
     """A Tensor around a fresh float64 or int64 array, in the default dtype or int64 unless a dtype is asked for."""
     floating = array.dtype.kind == "f"
-    target = backend.dtype_of(dtype) if dtype is not None else backend.default_dtype() if floating else array.dtype
-    with backend.quiet(array):  # beyond the dtype there is infinity
+    target = dtypes.dtype_of(dtype) if dtype is not None else dtypes.default_dtype() if floating else array.dtype
+    with library.quiet(array):  # beyond the dtype there is infinity
         array = array.astype(target, copy=False)
-    t = wrap(Tensor, backend.to_device(array, device or "cpu"))
+    t = wrap(Tensor, devices.to_device(array, device or "cpu"))
     return t.requires_grad_() if requires_grad else t
 
 
@@ -69,7 +69,7 @@ def _count(n: Any, what: str) -> int:
 
 def _steps(dtype: Any, what: str) -> Any:
     """A dtype for numbers at equal distances; booleans have no such."""
-    if dtype is not None and backend.dtype_of(dtype).kind == "b":
+    if dtype is not None and dtypes.dtype_of(dtype).kind == "b":
         raise TypeError(f"{what}: booleans are no numbers at equal distances; use an integer or floating dtype")
     return dtype
 
@@ -93,10 +93,10 @@ def full(
         value = value.item()
     if not isinstance(value, int | float | np.number | np.bool_):
         raise TypeError(f"full: fill_value must be a number, got {value!r}")
-    default = backend.default_dtype() if isinstance(value, float) else None
-    if (target := default if dtype is None else backend.dtype_of(dtype)) is not None:
-        value = backend.number_for(value, target, "full")
-    return _made(backend.module_on(device).full(_shape((), size, "full"), value), dtype, device, requires_grad)
+    default = dtypes.default_dtype() if isinstance(value, float) else None
+    if (target := default if dtype is None else dtypes.dtype_of(dtype)) is not None:
+        value = dtypes.number_for(value, target, "full")
+    return _made(devices.module_on(device).full(_shape((), size, "full"), value), dtype, device, requires_grad)
 
 
 def zeros(
@@ -141,7 +141,7 @@ empty_like = zeros_like
 def eye(n: int, m: int | None = None, dtype: Any = None, device: str | None = None) -> Tensor:
     """The identity: ones on the diagonal of [n, m], zeros elsewhere; m = n where None."""
     rows, columns = _count(n, "eye: n"), None if m is None else _count(m, "eye: m")
-    return _made(backend.module_on(device).eye(rows, columns), dtype, device, False)
+    return _made(devices.module_on(device).eye(rows, columns), dtype, device, False)
 
 
 def arange(
@@ -161,16 +161,16 @@ def arange(
     """
     numbers: list[Any] = [v.item() if isinstance(v, Tensor) else v for v in (start, end, step)]
     first, last, by = numbers if end is not None else (0, *numbers[::2])
-    whole = dtype is not None and backend.dtype_of(_steps(dtype, "arange")).kind != "f"
+    whole = dtype is not None and dtypes.dtype_of(_steps(dtype, "arange")).kind != "f"
     if not by or (whole and not int(by)):
-        raise ValueError(f"arange: step cannot be 0, got {by}" + (f" of {backend.dtype_of(dtype)}" if whole else ""))
+        raise ValueError(f"arange: step cannot be 0, got {by}" + (f" of {dtypes.dtype_of(dtype)}" if whole else ""))
     if not (first <= last if by > 0 else first >= last):
         raise ValueError(f"arange: steps of {by} do not lead from {first} to {last}")
-    if dtype is not None and (target := backend.dtype_of(dtype)).kind in "iu":  # cut to integers before adding
+    if dtype is not None and (target := dtypes.dtype_of(dtype)).kind in "iu":  # cut to integers before adding
         count = math.ceil((last - first) / by)
         first, last, by = int(first), int(last), int(by)
-        last = last if target == backend.int64 else first + count * by
-    return _made(backend.arange(first, last, by, device), dtype, device, requires_grad)
+        last = last if target == dtypes.int64 else first + count * by
+    return _made(devices.arange(first, last, by, device), dtype, device, requires_grad)
 
 
 def linspace(start: float, end: float, steps: int, dtype: Any = None, device: str | None = None) -> Tensor:
@@ -180,9 +180,9 @@ def linspace(start: float, end: float, steps: int, dtype: Any = None, device: st
     """
     first, last = _ends(start, end, dtype, "linspace")
     for value in (first, last):
-        backend.number_for(value, backend.default_dtype() if dtype is None else backend.dtype_of(dtype), "linspace")
+        dtypes.number_for(value, dtypes.default_dtype() if dtype is None else dtypes.dtype_of(dtype), "linspace")
     n = _count(steps, "linspace: steps")
-    return _made(backend.module_on(device).linspace(first, last, n), _steps(dtype, "linspace"), device, False)
+    return _made(devices.module_on(device).linspace(first, last, n), _steps(dtype, "linspace"), device, False)
 
 
 def logspace(
@@ -194,7 +194,7 @@ def logspace(
     """
     first, last = _ends(start, end, dtype, "logspace")
     n = _count(steps, "logspace: steps")
-    made = backend.module_on(device).logspace(first, last, n, base=base)
+    made = devices.module_on(device).logspace(first, last, n, base=base)
     return _made(made, _steps(dtype, "logspace"), device, False)
 
 
@@ -206,7 +206,7 @@ def _ends(start: Any, end: Any, dtype: Any, what: str) -> tuple[float, float]:
             if x.ndim:
                 raise ValueError(f"{what}: start and end are numbers or tensors of no axes, got shape {x.shape}")
             x = x.item()
-        ends.append(int(x) if dtype is not None and backend.dtype_of(dtype).kind in "iu" else x)
+        ends.append(int(x) if dtype is not None and dtypes.dtype_of(dtype).kind in "iu" else x)
     return ends[0], ends[1]
 
 
@@ -234,13 +234,13 @@ def triu_indices(row: int, col: int, offset: int = 0, device: str | None = None)
 def _drawn(
     draw: Any, generator: random.Generator | None, dtype: Any, device: str | None, requires_grad: bool = False
 ) -> Tensor:
-    values = backend.as_array(draw((generator or random.current()).numpy()))
+    values = library.as_array(draw((generator or random.current()).numpy()))
     return _made(values, dtype, device, requires_grad)
 
 
 def _floating(dtype: Any, what: str) -> np.dtype:
     """The dtype of draws that are no integers, the default one where None."""
-    found = backend.default_dtype() if dtype is None else backend.dtype_of(dtype)
+    found = dtypes.default_dtype() if dtype is None else dtypes.dtype_of(dtype)
     if found.kind != "f":
         raise TypeError(f"{what}: draws are no integers, and the dtype is {found}; randint draws integers")
     return found
@@ -298,7 +298,7 @@ def randint(
     low, high = integers((low, high))
     if low >= high:
         raise ValueError(f"randint: there is no integer from {low} up to {high - 1}; low must lie below high")
-    backend.check_range(backend.int64 if dtype is None else backend.dtype_of(dtype), low, high - 1, "randint")
+    dtypes.check_range(dtypes.int64 if dtype is None else dtypes.dtype_of(dtype), low, high - 1, "randint")
     return _drawn(lambda r: r.integers(low, high, shape), generator, dtype, device)
 
 
@@ -314,9 +314,9 @@ def randperm(n: int, generator: random.Generator | None = None, dtype: Any = Non
     """0 to n − 1 in random order."""
     count, kind = (
         _count(n, "randperm: n"),
-        backend.dtype_of(_steps(backend.int64 if dtype is None else dtype, "randperm")),
+        dtypes.dtype_of(_steps(dtypes.int64 if dtype is None else dtype, "randperm")),
     )
-    backend.check_range(kind, 0, max(count - 1, 0), "randperm")
+    dtypes.check_range(kind, 0, max(count - 1, 0), "randperm")
     return _drawn(lambda r: r.permutation(count), generator, kind, device)
 
 

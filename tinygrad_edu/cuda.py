@@ -6,8 +6,8 @@ from typing import Any
 
 from tinygrad_edu import amp, random
 from tinygrad_edu.absent import missing
-from tinygrad_edu.arrays import backend, gpu
-from tinygrad_edu.arrays.device import number_of
+from tinygrad_edu.arrays import devices, gpu
+from tinygrad_edu.arrays.devices import number_of
 from tinygrad_edu.arrays.gpu import OutOfMemoryError
 
 __all__ = [
@@ -50,7 +50,7 @@ def device_count() -> int:
 
 def current_device() -> int:
     """The number of the GPU that "cuda" names. Raises ValueError where there is none."""
-    backend.check_device("cuda")
+    devices.check_device("cuda")
     return 0
 
 
@@ -110,7 +110,7 @@ manual_seed_all = manual_seed
 
 
 def _number(device: Any) -> int:
-    return number_of(backend.check_device("cuda" if device is None else backend.Device(device)))
+    return number_of(devices.check_device("cuda" if device is None else devices.Device(device)))
 
 
 def _of_pool(what: str, device: Any) -> int:

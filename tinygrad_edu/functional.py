@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, cast
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import library, promotion
 from tinygrad_edu.engine import backward
 from tinygrad_edu.engine.tape import Variable
 from tinygrad_edu.methods.common import axis_of, numpy_names
@@ -153,7 +153,7 @@ def result_type(tensor1: Any, tensor2: Any) -> Any:
     'float32'
     """
     given = [x.array if isinstance(x, Variable) else x for x in (tensor1, tensor2)]
-    return backend.promoted(given, [isinstance(x, Variable) for x in (tensor1, tensor2)])[0].dtype
+    return promotion.promoted(given, [isinstance(x, Variable) for x in (tensor1, tensor2)])[0].dtype
 
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
@@ -260,7 +260,7 @@ def grad(
         raise ValueError("grad: is_grads_batched must be False and only_inputs True; call grad once for each gradient")
     ys = [outputs] if isinstance(outputs, Variable) else list(outputs)
     xs = [inputs] if isinstance(inputs, Variable) else list(inputs)
-    seeds = [grad_outputs] if isinstance(grad_outputs, Variable) or backend.is_array(grad_outputs) else grad_outputs
+    seeds = [grad_outputs] if isinstance(grad_outputs, Variable) or library.is_array(grad_outputs) else grad_outputs
     found = backward.gradients(ys, xs, seeds, retain_graph, create_graph)
     for i, g in enumerate(found):
         if g is None and materialize_grads:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import devices, dtypes, memory
 from tinygrad_edu.engine import backward, hooks
 from tinygrad_edu.engine.tape import Record, Variable, wrap
 from tinygrad_edu.methods.changes import Changes
@@ -65,9 +65,9 @@ class Tensor(Named, Products, Reductions, Orders, Shapes, Picks, Searches, Conve
             data, requires_grad, dtype, device = Size(asked_for(given) or ()), False, None, None
         shape = asked_for((data,))
         if shape is None:
-            self.array = backend.new_array(data.array if isinstance(data, Variable) else data, dtype, device)
+            self.array = devices.new_array(data.array if isinstance(data, Variable) else data, dtype, device)
         else:
-            self.array = backend.zeros(shape, dtype, device)
+            self.array = devices.zeros(shape, dtype, device)
         self.record, self.index, self._grad, self._version = None, 0, None, [0]
         self.needs = False
         if requires_grad:
@@ -91,9 +91,9 @@ class Tensor(Named, Products, Reductions, Orders, Shapes, Picks, Searches, Conve
         return self.array.dtype
 
     @property
-    def device(self) -> backend.Device:
+    def device(self) -> devices.Device:
         """Where the array lives: "cpu", "cuda:0", ..., a string that also has `type` and `index`."""
-        return backend.Device(backend.device_of(self.array))
+        return devices.Device(devices.device_of(self.array))
 
     @property
     def is_leaf(self) -> bool:
@@ -126,7 +126,7 @@ class Tensor(Named, Products, Reductions, Orders, Shapes, Picks, Searches, Conve
 
     @data.setter
     def data(self, value: Any) -> None:
-        array = value.array if isinstance(value, Variable) else backend.new_array(value, self.dtype, self.device)
+        array = value.array if isinstance(value, Variable) else devices.new_array(value, self.dtype, self.device)
         if array.shape != self.shape:
             raise ValueError(f"data: new values must have the shape {self.shape}, got {array.shape}")
         self.array = array
@@ -166,7 +166,7 @@ class Tensor(Named, Products, Reductions, Orders, Shapes, Picks, Searches, Conve
             raise RuntimeError(
                 "numpy: this tensor needs a gradient, which NumPy does not carry; use x.detach().numpy()"
             )
-        return backend.to_device(self.array, "cpu")
+        return devices.to_device(self.array, "cpu")
 
     # Gradients
 
@@ -276,11 +276,11 @@ class Tensor(Named, Products, Reductions, Orders, Shapes, Picks, Searches, Conve
         return array.astype(dtype, copy=bool(copy)) if dtype is not None or copy else array
 
     def __repr__(self) -> str:
-        values = repr(backend.to_device(self.array, "cpu"))
+        values = repr(devices.to_device(self.array, "cpu"))
         body = values[len("array(") : -1].replace("\n" + " " * len("array("), "\n" + " " * len("tensor("))
         body = re.split(r",\s+dtype=", body)[0]
         parts = [body]
-        if self.dtype not in (backend.float32, backend.int64, backend.bool_):
+        if self.dtype not in (dtypes.float32, dtypes.int64, dtypes.bool_):
             parts.append(f"dtype={self.dtype}")
         if self.device != "cpu":
             parts.append(f"device='{self.device}'")
@@ -293,17 +293,17 @@ class Tensor(Named, Products, Reductions, Orders, Shapes, Picks, Searches, Conve
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if self.record is not None:
             raise RuntimeError("deepcopy: only leaves are copied with all they hold; use x.detach() or x.clone()")
-        twin = wrap(type(self), backend.own_copy(self.array))
+        twin = wrap(type(self), memory.own_copy(self.array))
         memo[id(self)] = twin
         twin.needs = self.needs
         if self._grad is not None:
-            twin._grad = wrap(Tensor, backend.own_copy(self._grad.array))
+            twin._grad = wrap(Tensor, memory.own_copy(self._grad.array))
         return twin
 
     def __reduce__(self) -> Any:
         if self.record is not None:
             raise RuntimeError("pickle: only leaves are stored, without history; use x.detach()")
-        return _rebuild, (type(self), backend.to_device(self.array, "cpu"), self.requires_grad, self.device)
+        return _rebuild, (type(self), devices.to_device(self.array, "cpu"), self.requires_grad, self.device)
 
 
 def tensor(data: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
@@ -312,11 +312,11 @@ def tensor(data: Any, dtype: Any = None, device: str | None = None, requires_gra
     >>> tensor([[1, 2], [3, 4]]).sum(), tensor(5)
     (tensor(10), tensor(5))
     """
-    t = wrap(Tensor, backend.new_array(data.array if isinstance(data, Variable) else data, dtype, device))
+    t = wrap(Tensor, devices.new_array(data.array if isinstance(data, Variable) else data, dtype, device))
     return t.requires_grad_() if requires_grad else t
 
 
 def _rebuild(kind: type[Tensor], array: Any, requires_grad: bool, device: str) -> Tensor:
-    t = wrap(kind, backend.to_device(array, device))
+    t = wrap(kind, devices.to_device(array, device))
     t.needs = requires_grad
     return t

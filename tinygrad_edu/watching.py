@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import devices, library
 from tinygrad_edu.engine.modes import Listener, active, setting
 from tinygrad_edu.engine.tape import Record, Variable
 
@@ -74,7 +74,7 @@ class _Watch(_Modules):
         seconds = time.perf_counter() - self.began
         if record is not None:
             self.homes[record.number] = self.path
-        shapes = tuple(a.shape for a in arrays if backend.is_array(a))
+        shapes = tuple(a.shape for a in arrays if library.is_array(a))
         size = sum(y.array.nbytes for y in outputs)
         with setting(trace=None):
             self.tell(
@@ -131,7 +131,7 @@ class _Anomaly(_Modules):
             self.sums[record.number] = [_checksum(kept) for kept in record.kept]
         bad = _worst(y.array for y in outputs)
         if bad and not _worst(arrays, bad == "NaN") and not (bad == "infinity" and op.name in _MAKES_INFINITIES):
-            shapes = ", ".join(str(a.shape) for a in arrays if backend.is_array(a))
+            shapes = ", ".join(str(a.shape) for a in arrays if library.is_array(a))
             raise AnomalyError(f"{op.name} made the first {bad}, from inputs of shape {shapes} without one; {site}")
 
     def arrived(self, record: Record, at: int, gradient: Any) -> None:
@@ -179,14 +179,14 @@ def _checksum(kept: Any) -> int | None:
     """
     if isinstance(kept, tuple):
         return hash(tuple(map(_checksum, kept)))
-    if not backend.is_array(kept):
+    if not library.is_array(kept):
         return None
-    xp = backend.module_of(kept)
+    xp = library.module_of(kept)
     once = kept[tuple(slice(None) if step else slice(1) for step in kept.strides)]
     if xp is np:
         rows: Any = once.T if once.flags.f_contiguous else np.ascontiguousarray(once)
         return zlib.crc32(rows)
-    backend.settle(kept)
+    devices.settle(kept)
     bits = xp.ascontiguousarray(once).reshape(-1).view(f"uint{8 * kept.dtype.itemsize}").astype("uint64")
     places = xp.arange(1, bits.size + 1, dtype="uint64")  # an exchange of two elements is a change as well
     return int((bits * (2 * places + 1)).sum().item())
@@ -204,7 +204,7 @@ def _what(record: Record, j: int) -> str:
 
 
 def _changed(op: str, what: str, array: Any, site: str) -> RuntimeError:
-    shape = f" of shape {array.shape}" if backend.is_array(array) else ""
+    shape = f" of shape {array.shape}" if library.is_array(array) else ""
     return RuntimeError(
         f"{op}: the array{shape} that it saved for backward, {what}, was changed in place since, past the tape: by way "
         f"of an array that shares its memory (from .array, .numpy() or np.asarray, or given to from_numpy), which no "
@@ -218,8 +218,8 @@ def _worst(arrays: Any, only_nan: bool = False) -> str:
     for a in arrays:
         if isinstance(a, Variable):
             a = a.array
-        if backend.is_array(a) and a.dtype.kind == "f" and a.size:
-            xp = backend.module_of(a)
+        if library.is_array(a) and a.dtype.kind == "f" and a.size:
+            xp = library.module_of(a)
             if not xp.isfinite(a).all().item():
                 if xp.isnan(a).any().item():
                     return "NaN"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from models.bert import BERTEncoder
-from tinygrad_edu.arrays.backend import check_device
+from tinygrad_edu.arrays.devices import check_device
 from tinygrad_edu.data import load_tokenizer, read_lines
 from tinygrad_edu.data.checked import check_fields, read_json
 from tinygrad_edu.engine.modes import no_grad

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from models import MODELS
-from tinygrad_edu.arrays.backend import check_device
+from tinygrad_edu.arrays.devices import check_device
 from tinygrad_edu.data import DataError, Source, TextSource, Tokenizer
 from tinygrad_edu.data.rendered import RenderedSource
 from tinygrad_edu.data.sides import Sides, SidesSource

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from models import MODELS
-from tinygrad_edu.arrays.backend import check_device
+from tinygrad_edu.arrays.devices import check_device
 from tinygrad_edu.data import Tokenizer
 from tinygrad_edu.generation import beam_search, write
 from tinygrad_edu.generation.text import until

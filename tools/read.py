@@ -14,7 +14,7 @@ import numpy as np
 
 from models import MODELS
 from models.ocr import OCR
-from tinygrad_edu.arrays.backend import check_device
+from tinygrad_edu.arrays.devices import check_device
 from tinygrad_edu.data import DataError, Tokenizer
 from tinygrad_edu.data.rendered import PROMPT, fits, varied
 from tinygrad_edu.files import file_path, write_atomically

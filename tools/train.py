@@ -13,7 +13,7 @@ from typing import Any
 
 from models import MODELS
 from tinygrad_edu import random
-from tinygrad_edu.arrays.backend import check_device
+from tinygrad_edu.arrays.devices import check_device
 from tinygrad_edu.data import KINDS, Tokenizer
 from tinygrad_edu.files import (
     TEMPORARY,

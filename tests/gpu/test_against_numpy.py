@@ -18,7 +18,7 @@ from tests.strict.ran import host, same_on_both
 from tests.strict.test_ops import values
 from tests.test_ops import EVERY, FUSED
 from tinygrad_edu import kernels, nn
-from tinygrad_edu.arrays import backend, gpu
+from tinygrad_edu.arrays import gpu, indexing
 from tinygrad_edu.data import CharTokenizer
 from tinygrad_edu.generation import generate
 from tinygrad_edu.training import TrainConfig, Trainer
@@ -138,7 +138,7 @@ def test_adding_and_extremes_where_two_meet(dtype: str) -> None:
         there = xp.asarray(here)
         getattr(np, change).at(here, at, values)
         if change == "add":
-            backend.add_at(there, xp.asarray(at), xp.asarray(values))
+            indexing.add_at(there, xp.asarray(at), xp.asarray(values))
         else:
-            backend.change_along(there, xp.asarray(at), xp.asarray(values), 0, change)
+            indexing.change_along(there, xp.asarray(at), xp.asarray(values), 0, change)
         np.testing.assert_array_equal(host(there), here)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import tinygrad_edu as tg
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import devices
 
 counts: dict[str, set[str]] = {}
 
@@ -20,7 +20,7 @@ def note(kind: str, *names: str) -> None:
 
 def host(value: Any) -> np.ndarray:
     """The elements of a tensor, on the host."""
-    return backend.to_device(value.array if isinstance(value, tg.Tensor) else value, "cpu")
+    return devices.to_device(value.array if isinstance(value, tg.Tensor) else value, "cpu")
 
 
 def same_on_both(run: Callable[[str], list[Any]], rtol: float = 1e-9, atol: float = 1e-11) -> None:

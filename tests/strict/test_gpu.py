@@ -15,7 +15,7 @@ import tinygrad_edu as tg
 from tests.strict.device_array import Device, traffic
 from tests.strict.ran import host
 from tinygrad_edu import nn
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import devices, indexing
 from tinygrad_edu.nn import functional as F
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -276,7 +276,7 @@ def test_the_hosts_array_may_change_after_it_was_sent() -> None:
     ids = tg.tensor(given, device="cuda")
     given[:] = 9
     assert F.embedding(ids, on("cuda", 5, 3)).shape == (2, 3)
-    assert backend.on_host(ids).tolist() == [0, 1]
+    assert devices.on_host(ids).tolist() == [0, 1]
 
 
 def test_what_is_known_of_ids_goes_with_them() -> None:
@@ -297,7 +297,7 @@ def test_adding_at_an_index(cupy: Any, dtype: str) -> None:
     values = np.array([1, 2, 3, -4 if dtype[0] != "u" else 4]).astype(dtype)
     np.add.at(expected, np.array([1, 1, 3, 0]), values)
     found = cupy.zeros(4, dtype=dtype)
-    backend.add_at(found, cupy.asarray(np.array([1, 1, 3, 0])), cupy.asarray(values))
+    indexing.add_at(found, cupy.asarray(np.array([1, 1, 3, 0])), cupy.asarray(values))
     np.testing.assert_array_equal(found.get(), expected)
 
 
@@ -310,7 +310,7 @@ def test_extremes_at_an_index(cupy: Any, dtype: str, by: str) -> None:
     expected = start.copy()[:, None]
     getattr(np, by).at(expected, (index, np.zeros((4, 1), int)), values[:, None])
     found = cupy.asarray(start[:, None])
-    backend.change_along(found, cupy.asarray(index), cupy.asarray(values[:, None]), 0, by)
+    indexing.change_along(found, cupy.asarray(index), cupy.asarray(values[:, None]), 0, by)
     np.testing.assert_array_equal(found.get(), expected)
 
 

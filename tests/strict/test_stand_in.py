@@ -12,7 +12,7 @@ import pytest
 import tinygrad_edu as tg
 from tests.strict import names
 from tests.strict.device_array import NAMES, Refused, traffic
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import library
 from tinygrad_edu.engine.tape import Op, registry
 
 HOST = np.arange(3.0)
@@ -152,4 +152,4 @@ def test_the_pinned_cupy_is_the_one_of_the_names() -> None:
 
 def test_the_device_is_told_by_the_engine() -> None:
     x = tg.ones(2, device="cuda")
-    assert (x.device, x.is_cuda, backend.module_of(x.array).__name__) == ("cuda:0", True, "cupy")
+    assert (x.device, x.is_cuda, library.module_of(x.array).__name__) == ("cuda:0", True, "cupy")

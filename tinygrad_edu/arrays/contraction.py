@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tinygrad_edu.arrays.backend import Array, as_array
+from tinygrad_edu.arrays.library import Array, as_array
 from tinygrad_edu.arrays.sums import narrow, product, total, wide
 
 Part = tuple[Array, str]  # an array, and a letter for each of its axes

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tinygrad_edu.arrays.backend import Array, bounds_of, float32, float64, floating, module_of, quiet
 from tinygrad_edu.arrays.buffers import empty
+from tinygrad_edu.arrays.dtypes import bounds_of, float32, float64
+from tinygrad_edu.arrays.library import Array, floating, module_of, quiet
 from tinygrad_edu.arrays.sums import narrow, wide
 
 PIECE = 1 << 17  # bytes of a piece

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_edu.arrays.backend import Array, float16, float32, float64, quiet, sum_dtype
+from tinygrad_edu.arrays.dtypes import float16, float32, float64
+from tinygrad_edu.arrays.library import Array, quiet, sum_dtype
 
 BLOCK = 32  # numbers that are added one by one
 WIDE = 1024  # elements of a pass: rows shorter than this are taken several at a time

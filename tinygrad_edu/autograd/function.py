@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import library, memory
 from tinygrad_edu.engine.modes import active, is_grad_enabled, no_grad, setting
 from tinygrad_edu.engine.tape import Op, Record, Variable, wrap
 from tinygrad_edu.tensor import Tensor
@@ -164,7 +164,7 @@ class _Call:
                 f"{self.function.__name__}.forward: must return a Tensor or a tuple of them, not {wrong[0]}"
             )
         inputs = {id(x.array) for x in self.inputs}
-        return tuple(backend.own_copy(y.array) if id(y.array) in inputs else y.array for y in self.made)
+        return tuple(memory.own_copy(y.array) if id(y.array) in inputs else y.array for y in self.made)
 
     def finished(self, ys: tuple[Any, ...]) -> Any:
         """The outputs as the user gets them; from here on only what was saved is held."""
@@ -189,7 +189,7 @@ class _Call:
         tensors = [d if d is None or isinstance(d, Variable) else wrap(Tensor, d) for d in g]
         if self.ctx.materialize_grads and record is not None:
             like = next(d.array for d in tensors if d is not None)
-            xp = backend.module_of(like)
+            xp = library.module_of(like)
             forms = zip(tensors, record.shapes, record.dtypes)
             tensors = [wrap(Tensor, xp.zeros(shape, dtype)) if d is None else d for d, shape, dtype in forms]
         found = self.function.backward(self.ctx, *tensors)
@@ -246,7 +246,7 @@ class Once(Op):
     formulas: ClassVar[dict[str, str]] = {"xs": "refused"}
 
     def forward(*xs):
-        return backend.own_copy(xs[0])
+        return memory.own_copy(xs[0])
 
     def gradients(g, need):
         raise RuntimeError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import library
 from tinygrad_edu.engine import backward
 from tinygrad_edu.functional import stack
 from tinygrad_edu.tensor import Tensor, tensor
@@ -125,7 +125,7 @@ def jacobian(func: Callable[..., Any], inputs: Tensor) -> Tensor:
     (x,), _ = _inputs(inputs, "jacobian")
     y = func(x)
     if not y.requires_grad:
-        return Tensor(backend.module_of(x.array).zeros((*y.shape, *x.shape), dtype=x.dtype))
+        return Tensor(library.module_of(x.array).zeros((*y.shape, *x.shape), dtype=x.dtype))
     flat = y.reshape(-1)
     rows = [_zeros_for(backward.gradients([flat[i]], [x], retain_graph=True), [x])[0] for i in range(y.numel())]
     return stack(rows).reshape(*y.shape, *x.shape)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import library
 from tinygrad_edu.check.subject import Subject
 
 UNIT = 2.0**-53  # half the distance from 1 to the next float64
@@ -37,7 +37,7 @@ class Line:
         found = []
         for y, base, w in zip(self.subject.evaluate(points), self.subject.values, self.weights, strict=True):
             with np.errstate(invalid="ignore"):
-                found.append(backend.module_of(y).where(w == 0, 0.0, y - base))
+                found.append(library.module_of(y).where(w == 0, 0.0, y - base))
         return found
 
     def change(self, t: float) -> float:
@@ -55,7 +55,7 @@ class Line:
         """What rounding the outputs alone does to a change."""
         square = 0.0
         for y, w in zip(self.subject.values, self.weights, strict=True):
-            xp = backend.module_of(y)
+            xp = library.module_of(y)
             square += (xp.where(w == 0, 0.0, y * w) ** 2).sum().item()
         return 2 * UNIT * math.sqrt(square)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import devices, library
 from tinygrad_edu.check.differences import Line, Slope, estimate, measure
 from tinygrad_edu.check.errors import Finding, Verdict
 from tinygrad_edu.check.subject import Subject, random_signs, second
@@ -61,11 +61,11 @@ def examine_second(subject: Subject, weights: list[Any], options: Options) -> Fi
         if i not in values:
             continue
         h = values[i]
-        off = backend.module_of(g).abs(g - h)
-        allowed = options.atol + options.rtol * backend.module_of(g).abs(g).max().item() if g.size else 0.0
+        off = library.module_of(g).abs(g - h)
+        allowed = options.atol + options.rtol * library.module_of(g).abs(g).max().item() if g.size else 0.0
         if (off > allowed).any().item():
             index = _unravel(int(off.argmax()), g.shape)
-            unit = backend.module_of(g).zeros_like(g)
+            unit = library.module_of(g).zeros_like(g)
             unit[index] = 1.0
             slope = estimate(Line(subject, at, unit, weights), options.eps)
             return Finding(
@@ -85,7 +85,7 @@ def examine_second(subject: Subject, weights: list[Any], options: Options) -> Fi
 def _two_evaluations(subject: Subject) -> Finding | None:
     """Whether the function gives at one point two results that differ by more than rounding could."""
     for i, one, other in zip(subject.counted, subject.values, subject.evaluate(), strict=True):
-        xp = backend.module_of(one)
+        xp = library.module_of(one)
         size = xp.abs(xp.where(xp.isfinite(one), one, 0.0)).max().item() if one.size else 0.0
         same = (one == other) | (xp.isnan(one) & xp.isnan(other)) | (xp.abs(one - other) <= 1e-11 * size)
         if not same.all().item():
@@ -109,11 +109,11 @@ def _said(index: tuple[int, ...]) -> str:
 
 def _direction(point: Any, rng: np.random.Generator) -> Any:
     """Random signs, elements above 1 moved in proportion to their size; powers of 2 keep the steps exact."""
-    return backend.as_array(random_signs(point, rng) * _unit(point), point)
+    return library.as_array(random_signs(point, rng) * _unit(point), point)
 
 
 def _unit(point: Any) -> Any:
-    xp = backend.module_of(point)
+    xp = library.module_of(point)
     return 2.0 ** xp.ceil(xp.log2(xp.maximum(xp.abs(xp.where(xp.isfinite(point), point, 1.0)), 1.0)))
 
 
@@ -126,11 +126,11 @@ class _Comparison:
         self.subject, self.at, self.weights, self.options, self.rng = subject, at, weights, options, rng
         self.missing = gradient is None
         self.point = subject.points[at]
-        self.gradient = backend.module_of(self.point).zeros_like(self.point) if gradient is None else gradient
+        self.gradient = library.module_of(self.point).zeros_like(self.point) if gradient is None else gradient
         self.name = subject.names[at]
 
     def along(self, direction: Any) -> Finding | None:
-        xp = backend.module_of(self.point)
+        xp = library.module_of(self.point)
         finite = xp.isfinite(self.gradient)
         if not finite.all().item():
             return self._at_element(_unravel(int((~finite).argmax()), self.point.shape))
@@ -179,7 +179,7 @@ class _Comparison:
             return self._finding(Verdict.KINK, rule, slope, note="the function is defined on one side only")
         if slope.still and not self._moves():
             return self._finding(Verdict.UNNEEDED, rule, slope)
-        xp = backend.module_of(self.point)
+        xp = library.module_of(self.point)
         moved = xp.flatnonzero(direction)
         off = rule - slope.value
         while len(moved) > 1:
@@ -205,7 +205,7 @@ class _Comparison:
 
     def _at_element(self, index: tuple[int, ...]) -> Finding | None:
         """The finding for one element of the input and the element of the outputs where it is most wrong."""
-        xp = backend.module_of(self.point)
+        xp = library.module_of(self.point)
         direction = xp.zeros_like(self.point)
         unit = _unit(self.point)[index].item()
         direction[index] = unit
@@ -253,7 +253,7 @@ class _Comparison:
                 kept[half] = weights[half]
                 parts = [p.reshape(s) for p, s in zip(np.split(kept, ends[:-1]), shapes, strict=True)]
                 g = self.subject.gradients(
-                    [backend.to_device(p, backend.device_of(w)) for p, w in zip(parts, self.weights, strict=True)]
+                    [devices.to_device(p, devices.device_of(w)) for p, w in zip(parts, self.weights, strict=True)]
                 )[self.at]
                 off.append(abs((0.0 if g is None else g[index].item()) - (kept * slopes).sum().item()))
             chosen = halves[off[1] > off[0]]
@@ -262,15 +262,15 @@ class _Comparison:
 
 
 def _flat(arrays: Sequence[Any]) -> Any:
-    return np.concatenate([_host(backend.as_array(a)).reshape(-1) for a in arrays])
+    return np.concatenate([_host(library.as_array(a)).reshape(-1) for a in arrays])
 
 
 def _host(array: Any) -> Any:
-    return backend.to_device(array, "cpu")
+    return devices.to_device(array, "cpu")
 
 
 def _only(weights: Sequence[Any], which: int, place: tuple[int, ...]) -> list[Any]:
     """Weight 1 for one element of one output, 0 for all others."""
-    found = [backend.module_of(w).zeros_like(w) for w in weights]
+    found = [library.module_of(w).zeros_like(w) for w in weights]
     found[which][place] = 1.0
     return found

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import dtypes, library
 from tinygrad_edu.check.errors import Finding, GradcheckError, Verdict
 from tinygrad_edu.check.examine import Options, examine, examine_second
 from tinygrad_edu.check.locate import clue, first_random_op, op_to_blame, ops_of
@@ -121,7 +121,7 @@ def gradgradcheck(
     if grad_outputs is None:
         weights = subject.random_weights(np.random.default_rng(seed))
     else:
-        given = [grad_outputs] if isinstance(grad_outputs, Variable) or backend.is_array(grad_outputs) else grad_outputs
+        given = [grad_outputs] if isinstance(grad_outputs, Variable) or library.is_array(grad_outputs) else grad_outputs
         weights = [w.array if isinstance(w, Variable) else w for w in given]
         shapes, wanted = [np.shape(w) for w in weights], [y.shape for y in subject.values]
         if shapes != wanted:
@@ -144,12 +144,12 @@ def _prepared(
     if not at:
         raise ValueError(f"{what}: no input is a tensor with requires_grad=True, so there is nothing to check")
     for i in at:
-        if arguments[i].array.dtype != backend.float64:
+        if arguments[i].array.dtype != dtypes.float64:
             raise TypeError(
                 f"{what}: input {i} is {arguments[i].array.dtype}, in which differences cannot tell rounding from a "
                 f"wrong rule; give float64, for example x.detach().double().requires_grad_()"
             )
-        if not backend.module_of(arguments[i].array).isfinite(arguments[i].array).all().item():
+        if not library.module_of(arguments[i].array).isfinite(arguments[i].array).all().item():
             raise ValueError(f"{what}: input {i} holds NaN or Inf, where there is no derivative")
     subject = Subject(fn, arguments, at, what)
     subject.prepare()

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import devices, dtypes, library, memory
 from tinygrad_edu.check.errors import Finding, Verdict
 from tinygrad_edu.check.examine import Options, examine, examine_second
 from tinygrad_edu.check.subject import Subject
@@ -39,7 +39,7 @@ class Ran(Listener):
         self, op: type[Op], inputs: Any, arrays: list[Any], outputs: Any, static: dict[str, Any], record: Any
     ) -> None:
         at = [] if record is None else [i for i, entry in enumerate(record.inputs) if entry is not None]
-        copies = [backend.own_copy(a) if backend.is_array(a) else a for a in arrays]  # fn may write into them later
+        copies = [memory.own_copy(a) if library.is_array(a) else a for a in arrays]  # fn may write into them later
         self.applications.append(Application(op, tuple(inputs), copies, tuple(outputs), dict(static), at))
 
 
@@ -60,7 +60,7 @@ def op_to_blame(applications: list[Application], options: Options, order: int) -
     doubt: Finding | None = None
     for look in range(1, order + 1):
         for application in applications:
-            if not application.at or any(application.arrays[i].dtype != backend.float64 for i in application.at):
+            if not application.at or any(application.arrays[i].dtype != dtypes.float64 for i in application.at):
                 continue
             found = _of(application, options, look)
             if found is not None and found.verdict not in (Verdict.KINK, Verdict.NOISE, Verdict.RANDOM):
@@ -115,7 +115,7 @@ def first_random_op(subject: Subject) -> str | None:
 
 
 def _host(x: Any) -> Any:
-    array = backend.to_device(x.array, "cpu")
+    array = devices.to_device(x.array, "cpu")
     return array if array.dtype.kind == "f" else array.astype(np.float64)
 
 

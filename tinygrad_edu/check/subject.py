@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import devices, dtypes, library, memory
 from tinygrad_edu.engine.modes import setting
 from tinygrad_edu.engine.tape import Variable
 from tinygrad_edu.functional import grad
@@ -32,7 +32,7 @@ class Subject:
 
     def __init__(self, function: Callable[..., Any], arguments: Sequence[Any], at: Sequence[int], what: str) -> None:
         self.function, self.arguments, self.at, self.what = function, list(arguments), list(at), what
-        self.points = [backend.own_copy(arguments[i].array) for i in at]
+        self.points = [memory.own_copy(arguments[i].array) for i in at]
         self.names: list[int | str] = list(self.at)  # of the inputs, in a finding
         self.inputs = [f"input {i}" for i in at]  # and in a message
         self.outputs: list[str] = []
@@ -50,14 +50,14 @@ class Subject:
         self.counted, self.recorded = recorded or floating, bool(recorded)
         for i in self.counted:
             y = outputs[i].array
-            if y.dtype != backend.float64:
+            if y.dtype != dtypes.float64:
                 raise TypeError(
                     f"{self.what}: output {i} is {y.dtype}, in which differences cannot tell rounding from a wrong "
                     f"rule; something in the function computes in {y.dtype}: convert it with .double()"
                 )
-        self.values = [backend.own_copy(outputs[i].array) for i in self.counted]
+        self.values = [memory.own_copy(outputs[i].array) for i in self.counted]
         self.outputs = self.outputs or [f"output {i}" for i in range(len(outputs))]
-        if not any(backend.module_of(y).isfinite(y).any().item() for y in self.values) and any(
+        if not any(library.module_of(y).isfinite(y).any().item() for y in self.values) and any(
             y.size for y in self.values
         ):
             raise ValueError(f"{self.what}: the function gives only NaN or Inf here, so there is nothing to compare")
@@ -99,14 +99,14 @@ class Subject:
     def random_weights(self, rng: np.random.Generator) -> list[Any]:
         """Numbers to sum the outputs with, so that no error cancels by symmetry; 0 for elements that are not finite."""
         return [
-            backend.module_of(y).where(backend.module_of(y).isfinite(y), random_signs(y, rng), 0.0) for y in self.values
+            library.module_of(y).where(library.module_of(y).isfinite(y), random_signs(y, rng), 0.0) for y in self.values
         ]
 
 
 def random_signs(like: Any, rng: np.random.Generator) -> Any:
     """±0.5 to ±1.5 in steps of 2⁻¹²: none near 0, where it would hide an error, and of few bits, for exact steps."""
     drawn = rng.integers(2048, 6145, like.shape) * rng.choice((-1.0, 1.0), like.shape) / 4096
-    return backend.to_device(np.asarray(drawn, dtype=np.float64), backend.device_of(like))
+    return devices.to_device(np.asarray(drawn, dtype=np.float64), devices.device_of(like))
 
 
 def second(subject: Subject, weights: Sequence[Any]) -> Subject:

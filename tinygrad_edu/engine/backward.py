@@ -8,7 +8,7 @@ from itertools import chain, repeat
 from operator import iadd, setitem
 from typing import Any
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import devices, library, memory
 from tinygrad_edu.engine.hooks import key_of
 from tinygrad_edu.engine.reverse import differentiate
 from tinygrad_edu.engine.tape import Variable, wrap
@@ -40,13 +40,13 @@ def deliver(found: list[tuple[Variable, Any, bool]]) -> None:
         if isinstance(g, Variable) and g.requires_grad:
             new.append((v, g if old is None else old + g))
         elif old is None:
-            new.append((v, wrap(v.result, array if owned else backend.own_copy(array))))
+            new.append((v, wrap(v.result, array if owned else memory.own_copy(array))))
         elif old.requires_grad:
             new.append((v, old + wrap(v.result, array)))
-        elif backend.all_numpy([old.array]) and old.array.ndim:
+        elif library.all_numpy([old.array]) and old.array.ndim:
             sums.append((old, array))
         else:
-            scalars.append((old, backend.accumulate(old.array, array, True)))
+            scalars.append((old, devices.accumulate(old.array, array, True)))
     changed = [old for old, _ in (*scalars, *sums)]
     totals = [old.array for old, _ in sums]
     before = [v._grad for v, _ in new], [old.array for old, _ in scalars]  # nothing is freed, so no code of its runs
@@ -71,12 +71,12 @@ def seed_for(root: Variable, gradient: Any, where: str) -> Any:
                 f"{where}: only a tensor of one element starts its own gradient, and this one has shape "
                 f"{root.array.shape}; reduce it first (loss.sum() or .mean()) or pass gradient="
             )
-        backend.settle(root.array)
-        return backend.module_of(root.array).ones_like(root.array)
+        devices.settle(root.array)
+        return library.module_of(root.array).ones_like(root.array)
     if isinstance(gradient, Variable):
         array = gradient.array
     else:
-        array = backend.new_array(gradient, root.array.dtype, backend.device_of(root.array))
+        array = devices.new_array(gradient, root.array.dtype, devices.device_of(root.array))
     if array.shape != root.array.shape:
         raise ValueError(
             f"{where}: gradient has shape {array.shape}, the tensor {root.array.shape}; they must be equal"
@@ -116,6 +116,6 @@ def gradients(
         arrived = results.get(key_of(x))
         g = None if arrived is None else arrived.gradient
         if arrived is not None and not isinstance(g, Variable):
-            g = wrap(x.result, g if arrived.owned else backend.own_copy(g))
+            g = wrap(x.result, g if arrived.owned else memory.own_copy(g))
         found.append(g)
     return found

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
-from tinygrad_edu.arrays import backend, gpu
+from tinygrad_edu.arrays import devices, gpu, library
 from tinygrad_edu.arrays.sums import BLOCK
 from tinygrad_edu.engine.hooks import Key, hooked, hooks, key_of, retained
 from tinygrad_edu.engine.modes import active, setting
@@ -105,7 +105,7 @@ class Table:
         if g.dtype is not dtype and g.dtype != dtype:
             g = primitives.cast(g, dtype=dtype)
         if not shape and not self.lifted:
-            g = backend.as_array(g)
+            g = library.as_array(g)
         old = self.gradients.get(key)
         if old is None:
             self.gradients[key] = g
@@ -113,7 +113,7 @@ class Table:
             with nullcontext() if self.trace is None else self.trace.summing(source, index):
                 self.gradients[key] = old + g
         elif (count := self.counts.get(key, 1)) < BLOCK:
-            self.gradients[key] = backend.accumulate(old, g, key in self.owned)
+            self.gradients[key] = devices.accumulate(old, g, key in self.owned)
             self.owned.add(key)
             self.counts[key] = count + 1
         else:
@@ -127,7 +127,7 @@ class Table:
         levels = self.blocks.setdefault(key, [])
         for i, (total, count) in enumerate(levels):
             if count < BLOCK:
-                levels[i] = backend.accumulate(total, g, True), count + 1
+                levels[i] = devices.accumulate(total, g, True), count + 1
                 return
             levels[i], g = (g, 1), total
         levels.append((g, 1))
@@ -135,7 +135,7 @@ class Table:
     def gathered(self, key: Key) -> Any:
         """The gradient that has arrived so far, None where none has."""
         for total, _ in self.blocks.pop(key, ()):
-            self.gradients[key] = backend.accumulate(total, self.gradients[key], True)
+            self.gradients[key] = devices.accumulate(total, self.gradients[key], True)
             self.owned.add(key)
         return self.gradients.get(key)
 
@@ -145,7 +145,7 @@ class Table:
             self.gathered(key)
         g = self.gradients.pop(key, None)
         if gpu.in_use and g is not None:  # the rules that follow compute where it lies
-            backend.settle(getattr(g, "array", g))
+            devices.settle(getattr(g, "array", g))
         if hooks and g is not None and key in hooks:
             self.owned.discard(key)
             return hooked(key, g, kind)
@@ -193,7 +193,7 @@ def recorded_branches(r: Record, g: Any, kind: type[Variable], create: bool, tra
         results += _spread(r, d) if r.op.joint else [(branch.at, d)]
     if trace is None:
         return results
-    seen = [(at, d if d is None or isinstance(d, Variable) else wrap(kind, backend.as_array(d))) for at, d in results]
+    seen = [(at, d if d is None or isinstance(d, Variable) else wrap(kind, library.as_array(d))) for at, d in results]
     for at, d in seen:
         trace.arrived(r, at, d)
     return seen if create or trace.lifts else results
@@ -223,7 +223,7 @@ def _lifted(r: Record, j: int, kind: type[Variable]) -> Any:
         return _ByOps(r, function)
     if r.plan.keep[j] == 0 and r.op.outputs:
         return tuple(wrap(kind, a, r, i) for i, a in enumerate(array))
-    if not backend.is_array(array):
+    if not library.is_array(array):
         return array
     version = r.versions[j][0] if r.versions[j] else None  # type: ignore[index]
     if r.plan.keep[j] == 0:
@@ -281,9 +281,9 @@ def differentiate(
     asked = retained if wanted is None else wanted
     watched = create or trace is not None
     for root, seed in zip(roots, seeds, strict=True):
-        table.add(root.record or root, root.index, wrap(kind, seed) if lifted and backend.is_array(seed) else seed)
+        table.add(root.record or root, root.index, wrap(kind, seed) if lifted and library.is_array(seed) else seed)
     passing = nullcontext() if trace is None else trace.passing(roots)
-    with setting(grad=create), backend.quiet(roots[0].array), passing:
+    with setting(grad=create), library.quiet(roots[0].array), passing:
         for n in sorted(found, reverse=True):
             r = found.pop(n)
             several = r.op.outputs

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, ClassVar
 
-from tinygrad_edu.arrays import backend, gpu
+from tinygrad_edu.arrays import devices, dtypes, gpu, library, promotion
 from tinygrad_edu.arrays.sums import narrow
 from tinygrad_edu.engine.modes import entered
 from tinygrad_edu.engine.save_plan import Plan, declare, plan_for
@@ -152,7 +152,7 @@ class Op:
         where nothing is recorded. Saved values have no derivative. To make one differentiable, define a function of
         the same name that computes it with ops from inputs and static arguments; a recorded backward pass calls it.
     promotes: operands are brought to one dtype first, all but the first `unpromoted`.
-    numbers: what becomes of an integer that this dtype cannot hold: "wrap", "exact" or "fit", see `backend.promoted`.
+    numbers: what becomes of an integer that this dtype cannot hold: "wrap", "exact" or "fit", see `promotion.promoted`.
     rounds_last: a Python number next to float16 keeps its digits and its size, and the result alone is rounded.
     views: the result may share the memory of the first input.
     widens: whether the definition is computed in float32 where inputs are float16; not where it only moves elements.
@@ -205,7 +205,7 @@ class Op:
                 arrays.append(x)
             bit <<= 1
         if gpu.in_use:
-            backend.one_device(cls.name, arrays)
+            devices.one_device(cls.name, arrays)
         mode = entered()
         if mode.guarded:
             mode = mode.awake()
@@ -229,8 +229,8 @@ class Op:
                 ):
                     k = cls.unpromoted
                     of_tensors = [isinstance(v, Variable) for v in inputs[k:]]
-                    arrays[k:] = backend.promoted(arrays[k:], of_tensors, cls.numbers, cls.rounds_last)
-                    half = cls.rounds_last and any(a.dtype == backend.float16 for a in arrays)
+                    arrays[k:] = promotion.promoted(arrays[k:], of_tensors, cls.numbers, cls.rounds_last)
+                    half = cls.rounds_last and any(a.dtype == dtypes.float16 for a in arrays)
                     break
         if mode.trace is not None:
             mode.trace.starting(cls, inputs)
@@ -238,12 +238,12 @@ class Op:
             static = cls.static | static
         result = cls.forward(*arrays, recording=mask != 0, **static) if cls.asks else cls.forward(*arrays, **static)
         if half:
-            result = narrow(result, backend.float16)
+            result = narrow(result, dtypes.float16)
         out, saved = (result[0], result[1:]) if cls.saves else (result, ())
         if cls.outputs or cls.views:
             ys = cls._showing(kind, inputs, out if cls.outputs else (out,))
         else:
-            ys = [wrap(kind, out if out.shape else backend.as_array(out, arrays[0]))]
+            ys = [wrap(kind, out if out.shape else library.as_array(out, arrays[0]))]
         record = cls._record(mask, inputs, arrays, ys, saved, static) if mask else None
         if mode.trace is not None:
             mode.trace.applied(cls, inputs, arrays, tuple(ys), static, record)
@@ -252,25 +252,25 @@ class Op:
     @classmethod
     def defined(cls, inputs: Any, static: dict[str, Any]) -> Any:
         """The result of the definition; of float16 it is computed in float32, as kernels do, and rounded at the end."""
-        half = [getattr(x, "dtype", None) == backend.float16 for x in inputs] if cls.widens else []
+        half = [getattr(x, "dtype", None) == dtypes.float16 for x in inputs] if cls.widens else []
         if not any(half):
             return cls.definition(*inputs, **static)  # type: ignore[misc]
         cast = primitives.cast
-        whole = [cast(x, dtype=backend.float32) if small else x for x, small in zip(inputs, half, strict=True)]
+        whole = [cast(x, dtype=dtypes.float32) if small else x for x, small in zip(inputs, half, strict=True)]
         y: Any = cls.definition(*whole, **static)  # type: ignore[misc]
-        return tuple(cast(part, dtype=backend.float16) for part in y) if cls.outputs else cast(y, dtype=backend.float16)
+        return tuple(cast(part, dtype=dtypes.float16) for part in y) if cls.outputs else cast(y, dtype=dtypes.float16)
 
     @classmethod
     def has_kernel(cls, arrays: list[Any]) -> bool:
         """Whether the fused op's kernels take these arrays; where not, its definition runs."""
-        return backend.all_numpy(arrays)
+        return library.all_numpy(arrays)
 
     @classmethod
     def _showing(cls, kind: Any, inputs: Any, outs: Any) -> list[Any]:
         """The outputs as Variables; one that shows an input's memory shares its version counter."""
         ys = []
         for i, out in enumerate(outs):
-            out = out if out.shape else backend.as_array(out)
+            out = out if out.shape else library.as_array(out)
             base, shown = out.base, None
             if cls.views and base is not None:
                 for x in inputs:

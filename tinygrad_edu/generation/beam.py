@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinygrad_edu.arrays.backend import float64
+from tinygrad_edu.arrays.dtypes import float64
 from tinygrad_edu.generation.measuring import Model
 from tinygrad_edu.generation.reader import Reader
 from tinygrad_edu.nn.functional import log_softmax

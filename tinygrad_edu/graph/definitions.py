@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import library
 from tinygrad_edu.engine.modes import setting
 from tinygrad_edu.engine.reverse import differentiate
 from tinygrad_edu.engine.tape import Variable, wrap
@@ -33,7 +33,7 @@ def define(recorder: Recorder) -> None:
 def _form(x: Any) -> Any:
     """What of an input decides which ops a definition runs."""
     array = x.array if isinstance(x, Variable) else x
-    if not backend.is_array(array):
+    if not library.is_array(array):
         return array
     return array.shape, str(array.dtype), isinstance(x, Variable) and x.needs
 
@@ -43,7 +43,7 @@ def _definition(application: Application, op: Any, inputs: Any, static: dict[str
     recorder = Recorder(record, None)
     given = [_leaf(x) for x in inputs]
     for name, x in zip(application.arguments, given, strict=True):
-        if isinstance(x, Variable) or backend.is_array(x):
+        if isinstance(x, Variable) or library.is_array(x):
             record.inputs.append(recorder.leaf(x, "input"))
             recorder.bound(x, name, "argument")
     with (
@@ -57,7 +57,7 @@ def _definition(application: Application, op: Any, inputs: Any, static: dict[str
     if roots:
         recorder.backward = True
         with setting(trace=recorder):
-            differentiate(roots, [backend.module_of(x.array).ones_like(x.array) for x in roots], retain=True)
+            differentiate(roots, [library.module_of(x.array).ones_like(x.array) for x in roots], retain=True)
     recorder.finish()
     for value in record.values:
         value.shown = None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import devices, library
 from tinygrad_edu.engine import tape
 from tinygrad_edu.engine.save_plan import Branch
 from tinygrad_edu.engine.tape import Op
@@ -22,7 +22,7 @@ def is_copy(array: Any, given: Any) -> bool:
         or (array.dtype.kind == "f") != (given.dtype.kind == "f")
     ):
         return False
-    x, y = backend.on_host(array), backend.on_host(given)
+    x, y = devices.on_host(array), devices.on_host(given)
     return bool((x == y).all()) and (x.dtype.kind != "f" or bool(x.size and (x != x.flat[0]).any()))
 
 
@@ -63,7 +63,7 @@ def reads_of(record: tape.Record, branch: Branch, application: Application) -> t
 def arrays_in(value: Any) -> Iterator[Any]:
     """The arrays in a static argument, or in what an op kept."""
     for part in value if isinstance(value, tuple) else (value,):
-        if backend.is_array(part):
+        if library.is_array(part):
             yield part
 
 
@@ -111,7 +111,7 @@ def plain_arguments(static: dict[str, Any]) -> dict[str, Any]:
     names = iter(picked_names(static))
 
     def told(value: Any) -> Any:
-        return f"{{{next(names)}}}" if backend.is_array(value) else plain(value)
+        return f"{{{next(names)}}}" if library.is_array(value) else plain(value)
 
     return {n: tuple(map(told, value)) if isinstance(value, tuple) else told(value) for n, value in static.items()}
 
@@ -127,6 +127,6 @@ def plain(value: Any) -> Any:
         return ":".join(ends if ends[2] else ends[:2])
     if value is Ellipsis:
         return "..."
-    if backend.is_array(value):
+    if library.is_array(value):
         return f"array {'×'.join(map(str, value.shape))}" if value.shape else str(value.item())
     return str(value)

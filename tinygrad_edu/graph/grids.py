@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_edu.arrays.backend import to_device
+from tinygrad_edu.arrays.devices import to_device
 from tinygrad_edu.graph.record import Shown
 
 MOST = 8  # rows and columns of a grid; larger ones are thinned out evenly

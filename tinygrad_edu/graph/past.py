@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import library
 from tinygrad_edu.engine import tape
 from tinygrad_edu.engine.modes import setting
 from tinygrad_edu.engine.reverse import differentiate
@@ -90,7 +90,7 @@ def _finish(past: _Past, root: Variable) -> None:
         recorder.backward = True
         try:
             with setting(trace=recorder):
-                differentiate([end], [backend.module_of(root.array).ones_like(root.array)], retain=True)
+                differentiate([end], [library.module_of(root.array).ones_like(root.array)], retain=True)
         except RuntimeError as error:  # a saved value was changed in place since
             record.outputs[0].seed = None
             record.branches.clear()
@@ -134,7 +134,7 @@ class _Past:
         for entry in records:
             for at, array in kept_inputs(entry).items():
                 source = entry.inputs[at]
-                if source and isinstance(source[0], tape.Record) and backend.is_array(array):
+                if source and isinstance(source[0], tape.Record) and library.is_array(array):
                     self.known[source[0].number, source[1]] = array
             self.known |= {(entry.number, i): array for i, array in kept_outputs(entry).items()}
         for x in (root, *(x for _, x in _variables(local))):
@@ -170,7 +170,7 @@ class _Past:
             before, index = source
             return self.made[before.number, index] if isinstance(before, tape.Record) else self._leaf(before)
         if at in kept:
-            return wrap(self.kind, kept[at]) if backend.is_array(kept[at]) else kept[at]
+            return wrap(self.kind, kept[at]) if library.is_array(kept[at]) else kept[at]
         return None if is_optional(entry.op, at) else UNKNOWN
 
     def _leaf(self, leaf: Variable) -> Variable:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import library, memory
 from tinygrad_edu.engine import tape
 from tinygrad_edu.engine.modes import active
 from tinygrad_edu.engine.tape import Op, Variable
@@ -159,7 +159,7 @@ class Recorder(Called):
         if x is UNKNOWN:
             return self._new(Value(0, (), "", "unknown"))
         array = x.array if isinstance(x, Variable) else x
-        if not backend.is_array(array):
+        if not library.is_array(array):
             return self._new(Value(0, (), type(array).__name__, "number", number=float(array)))
         if isinstance(x, Variable):
             made = self.made.get((x.record.number, x.index)) if x.record is not None else None
@@ -244,10 +244,10 @@ class Recorder(Called):
         picked = picked_names(static)
         read = tuple(self.value(x) for x in (*inputs, *picked.values()))
         for number, array in zip(read, arrays, strict=False):  # an operand that was brought to another dtype
-            if number is not None and backend.is_array(array) and id(array) not in self.values:
+            if number is not None and library.is_array(array) and id(array) not in self.values:
                 self.values[id(array)] = number
                 self.held.append(array)
-        size = arrays[0].size if arrays and backend.is_array(arrays[0]) else -1
+        size = arrays[0].size if arrays and library.is_array(arrays[0]) else -1
         kind: Any = op  # type checkers hold classes of ops to be unhashable
         application = Application(
             id=len(target),
@@ -277,7 +277,7 @@ class Recorder(Called):
         self._cut(arrays, outputs, application)
         self._mask(arrays, outputs, application)
         self._constant(outputs, application)
-        if arrays and backend.is_array(arrays[0]):
+        if arrays and library.is_array(arrays[0]):
             self.reading[id(arrays[0])] = application.id
         application.line = self.line()
         if record is not None:
@@ -326,7 +326,7 @@ class Recorder(Called):
             if read is not None and (self.masks or not read.exps.all()):
                 self.scores[number] = read
         for array in arrays:
-            if made in self.masks or made in self.biases or not backend.is_array(array) or array.dtype.kind != "f":
+            if made in self.masks or made in self.biases or not library.is_array(array) or array.dtype.kind != "f":
                 continue
             for found, kept in zip(masked(array, outputs[0].array), (self.masks, self.biases), strict=True):
                 if found is not None:
@@ -338,14 +338,14 @@ class Recorder(Called):
         found = []
         for place, kept in zip(record.plan.keep, record.kept or [], strict=False):
             for array in kept if isinstance(kept, tuple) else (kept,):
-                if not backend.is_array(array):
+                if not library.is_array(array):
                     continue
                 number = self.values.get(id(array))
                 if number is None:
                     number = self._new(Value(0, tuple(array.shape), dtype_of(array.dtype), "saved"), array)
-                memory = backend.address_of(array), array.nbytes
-                counted = memory not in self.kept and not self.record.values[number].learned
-                self.kept.add(memory)
+                at = memory.address_of(array), array.nbytes
+                counted = at not in self.kept and not self.record.values[number].learned
+                self.kept.add(at)
                 found.append(Saved(names[place], number, int(array.nbytes), counted))
         return found
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import library
 from tinygrad_edu.engine.modes import setting
 from tinygrad_edu.engine.reverse import Arrived, differentiate
 from tinygrad_edu.engine.tape import Variable, wrap
@@ -90,7 +90,7 @@ def run(
     watch = Watch(recorder.bound, recorder.returned, recorder.unpacked, recorder.met)
     recorder.line = watch.line
     for name, x in _arguments(function, inputs):
-        if isinstance(x, Variable) or backend.is_array(x):
+        if isinstance(x, Variable) or library.is_array(x):
             array = x.array if isinstance(x, Variable) else x
             if id(array) not in recorder.values:
                 record.inputs.append(recorder.leaf(x, "input"))
@@ -141,7 +141,7 @@ def _backward(recorder: Recorder, roots: list[Variable]) -> list[Arrived]:
                 replaced.append((traced, i, entry))
                 traced.inputs[i] = _twin(recorder, traced, i, roots[0].result), 0
     recorder.backward = True
-    seeds = [backend.module_of(x.array).ones_like(x.array) for x in roots]
+    seeds = [library.module_of(x.array).ones_like(x.array) for x in roots]
     try:
         with setting(trace=recorder):
             return list(differentiate(roots, seeds, retain=True).values())

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
-from tinygrad_edu.arrays.backend import is_array
+from tinygrad_edu.arrays.library import is_array
 from tinygrad_edu.engine.tape import Variable, registry
 from tinygrad_edu.graph.record import Line
 from tinygrad_edu.graph.unpacking import lengths, unpackings

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinygrad_edu import random
-from tinygrad_edu.arrays import backend, gpu
+from tinygrad_edu.arrays import devices, dtypes, gpu, indexing, library, memory
 from tinygrad_edu.engine import hooks
 from tinygrad_edu.engine.modes import active
 from tinygrad_edu.engine.tape import Variable
@@ -97,7 +97,7 @@ class Changes(Variable, result=False):
                     f"{what}: this tensor shares the memory of a leaf that needs a gradient, which is not changed on "
                     f"the tape, or it would be no leaf any more; do it under no_grad(), or change x.clone()"
                 )
-        if not backend.writable(self.array):
+        if not memory.writable(self.array):
             raise RuntimeError(f"{what}: this tensor's memory is read-only or copied (expand); clone() it first")
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -106,9 +106,9 @@ class Changes(Variable, result=False):
             return
         place = index_of(key, self)
         if type(value) is int and self.array.dtype.kind in "iu":
-            value = backend.number_for(value, self.array.dtype, "x[...] = v")
-        elif type(value) in (int, float) and self.array.dtype in (backend.float32, backend.float64):
-            backend.number_for(value, self.array.dtype, "x[...] = v")  # not for float16, as in PyTorch
+            value = dtypes.number_for(value, self.array.dtype, "x[...] = v")
+        elif type(value) in (int, float) and self.array.dtype in (dtypes.float32, dtypes.float64):
+            dtypes.number_for(value, self.array.dtype, "x[...] = v")  # not for float16, as in PyTorch
         value = operand(value, self)
         if value.array.dtype.kind == "f" and self.array.dtype.kind != "f":
             raise TypeError(f"x[...] = v: a tensor of {self.array.dtype} cannot hold {value.array.dtype}")
@@ -116,7 +116,7 @@ class Changes(Variable, result=False):
             return  # x[i] += y has changed that view already
         recorded = active().grad and (self.requires_grad or value.requires_grad)
         if recorded:
-            if value.requires_grad and backend.names_twice(self.array, place):
+            if value.requires_grad and indexing.names_twice(self.array, place):
                 raise ValueError(
                     "x[index] = v: the index names an element twice, so which value it gets is not defined"
                 )
@@ -124,7 +124,7 @@ class Changes(Variable, result=False):
             return
         self._may_change("x[...] = v", False)
         if gpu.in_use:
-            backend.one_device("x[...] = v", [self.array, value.array])
+            devices.one_device("x[...] = v", [self.array, value.array])
         try:
             self.array[place] = value.array
         except ValueError as error:
@@ -178,7 +178,7 @@ class Changes(Variable, result=False):
         if min is None and max is None:
             raise ValueError("clamp_: give min, max or both")
         if self.array.dtype.kind == "f":
-            min, max = (backend.number_for(bound, self.array.dtype, "clamp_") for bound in (min, max))
+            min, max = (dtypes.number_for(bound, self.array.dtype, "clamp_") for bound in (min, max))
         return self._change("clamp_", arithmetic.Clamp, low=min, high=max)
 
     def neg_(self) -> Tensor:
@@ -242,7 +242,7 @@ class Changes(Variable, result=False):
 
     def copy_(self, src: Any, non_blocking: bool = False) -> Tensor:
         """x ← src, broadcast and converted."""
-        source = operand(src, self).to(self.array.dtype, device=backend.device_of(self.array))
+        source = operand(src, self).to(self.array.dtype, device=devices.device_of(self.array))
         check_broadcast(source.array.shape, self.array.shape, "copy_")
         return self._overwrite("copy_", source)
 
@@ -250,7 +250,7 @@ class Changes(Variable, result=False):
         """x ← value, a number, everywhere; to integers without its digits after the point."""
         if isinstance(value, Variable) and value.array.ndim:
             raise ValueError(f"fill_: value is a number or a tensor of no axes, got shape {value.array.shape}")
-        return self._overwrite("fill_", backend.number_for(value, self.array.dtype, "fill_"))
+        return self._overwrite("fill_", dtypes.number_for(value, self.array.dtype, "fill_"))
 
     def zero_(self) -> Tensor:
         """x ← 0 everywhere."""
@@ -263,7 +263,7 @@ class Changes(Variable, result=False):
             return self._take("masked_fill_", self._apart().masked_fill(mask, value))
         check_broadcast(mask.array.shape, self.array.shape, "masked_fill_: mask")
         return self._change(
-            "masked_fill_", choice.MaskedFill, mask, value=backend.number_for(value, self.array.dtype, "masked_fill_")
+            "masked_fill_", choice.MaskedFill, mask, value=dtypes.number_for(value, self.array.dtype, "masked_fill_")
         )
 
     @of_vectors
@@ -271,7 +271,7 @@ class Changes(Variable, result=False):
         """x ← x with src[..., i, ...] added at [..., index[..., i, ...], ...] along `dim`."""
         axis, at, source = axis_of(self, dim, "scatter_add_"), operand(index, self), operand(src, self)
         same_dtype(source, self, "scatter_add_: src")
-        backend.check_ids(at.array, self.array.shape[axis], "scatter_add_")
+        indexing.check_ids(at.array, self.array.shape[axis], "scatter_add_")
         spread = pick.ScatterAdd(source, at, axis=axis, shape=self.array.shape)
         return self._change("scatter_add_", arithmetic.Add, spread)
 
@@ -286,7 +286,7 @@ class Changes(Variable, result=False):
         if reduce is not None:
             return self._take("scatter_", self._apart().scatter(dim, index, src, value=value, reduce=reduce))
         axis, at = axis_of(self, dim, "scatter_"), operand(index, self)
-        backend.check_ids(at.array, self.array.shape[axis], "scatter_")
+        indexing.check_ids(at.array, self.array.shape[axis], "scatter_")
         given = written(src, value, self, at.array.shape, "scatter_")
         self[grid_of(at.array, axis)] = given
         return self  # type: ignore[return-value]
@@ -300,7 +300,7 @@ class Changes(Variable, result=False):
     def index_copy_(self, dim: int, index: Any, source: Any) -> Tensor:
         """x ← x with source[..., i, ...] at [..., index[i], ...] along `dim`; `index` is a vector."""
         axis, at = axis_of(self, dim, "index_copy_"), operand(index, self).array
-        backend.check_ids(at, self.array.shape[axis], "index_copy_")
+        indexing.check_ids(at, self.array.shape[axis], "index_copy_")
         same_dtype(operand(source, self), self, "index_copy_: source")
         self[(*(slice(None),) * axis, at)] = source
         return self  # type: ignore[return-value]
@@ -323,8 +323,8 @@ class Changes(Variable, result=False):
             raise ValueError("fill_diagonal_: wrap=True is not here; fill the lower part of a tall matrix by itself")
         if self.array.ndim != 2:
             raise ValueError(f"fill_diagonal_: needs a matrix, got shape {self.array.shape}")
-        along = backend.module_of(self.array).arange(min(self.array.shape))
-        backend.number_for(fill_value, self.array.dtype, "fill_diagonal_")
+        along = library.module_of(self.array).arange(min(self.array.shape))
+        dtypes.number_for(fill_value, self.array.dtype, "fill_diagonal_")
         self[along, along] = fill_value
         return self  # type: ignore[return-value]
 
@@ -346,8 +346,8 @@ class Changes(Variable, result=False):
         kind = self.array.dtype
         if not from_ <= to:
             raise ValueError(f"uniform_: from_ must not lie above to, got {from_} and {to}")
-        backend.check_range(kind, from_, to, "uniform_: from_ to to")
-        backend.check_range(kind, 0, to - from_, "uniform_: to - from_")
+        dtypes.check_range(kind, from_, to, "uniform_: from_ to to")
+        dtypes.check_range(kind, 0, to - from_, "uniform_: to - from_")
 
         def draw(r: Any) -> Any:
             return random.below(r.random(self.array.shape) * (to - from_) + from_, from_, to, kind)
@@ -356,7 +356,7 @@ class Changes(Variable, result=False):
 
     def bernoulli_(self, p: Any = 0.5, generator: random.Generator | None = None) -> Tensor:
         """x ← 1 with probability `p`, a number or a tensor that broadcasts, else 0; x may be of any dtype."""
-        chances = backend.to_device(p.array, "cpu") if isinstance(p, Variable) else np.asarray(p)
+        chances = devices.to_device(p.array, "cpu") if isinstance(p, Variable) else np.asarray(p)
         if not ((chances >= 0) & (chances <= 1)).all():
             raise ValueError(f"bernoulli_: p holds probabilities from 0 to 1, got {p}")
         check_broadcast(chances.shape, self.array.shape, "bernoulli_: p")
@@ -378,17 +378,17 @@ class Changes(Variable, result=False):
         Raises ValueError where there is no such integer, or the dtype does not hold them.
         """
         kind = self.array.dtype
-        _, most = backend.bounds_of(kind) if kind.kind != "f" else (0, 2 ** (np.finfo(kind).nmant + 1))
+        _, most = dtypes.bounds_of(kind) if kind.kind != "f" else (0, 2 ** (np.finfo(kind).nmant + 1))
         low, high = (0, int(most) + 1) if from_ is None else (0, from_) if to is None else (from_, to)
         if high <= low:
             raise ValueError(f"random_: there is no integer from {low} up to {high - 1}; give random_(from_, to)")
-        backend.check_range(kind, low, high - 1, "random_")
+        dtypes.check_range(kind, low, high - 1, "random_")
         return self._draw("random_", generator, lambda r: r.integers(low, high, self.array.shape))
 
     def _draw(self, what: str, generator: random.Generator | None, draw: Any) -> Tensor:
         self._may_change(what, active().grad and self.requires_grad)
-        values = backend.as_array(draw((generator or random.current()).numpy()))
-        with backend.quiet(values):
+        values = library.as_array(draw((generator or random.current()).numpy()))
+        with library.quiet(values):
             values = values.astype(self.array.dtype, copy=False)
         return self._overwrite(what, operand(values, self))
 
@@ -397,5 +397,5 @@ def _keep_apart(record: Any, array: Any) -> None:
     """Give an op that reads the memory about to be overwritten a copy of its own."""
     for j, kept in enumerate(record.kept):
         if kept is array:
-            record.kept[j] = backend.own_copy(kept)
+            record.kept[j] = memory.own_copy(kept)
             record.versions[j] = None

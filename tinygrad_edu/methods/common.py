@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import devices, dtypes, indexing, library, memory
 from tinygrad_edu.engine.modes import active
 from tinygrad_edu.engine.tape import Op, Variable, wrap
 from tinygrad_edu.ops import choice, shape
@@ -72,38 +72,38 @@ def widened(function: Callable[P, R]) -> Callable[P, R]:
 
 def _is_half(x: Any) -> bool:
     array = x.array if isinstance(x, Variable) else x
-    return backend.is_array(array) and array.dtype == backend.float16
+    return library.is_array(array) and array.dtype == dtypes.float16
 
 
 def _is_wider(x: Any) -> bool:
-    return (isinstance(x, Variable) or backend.is_array(x)) and x.ndim > 0 and x.dtype.kind == "f" and not _is_half(x)
+    return (isinstance(x, Variable) or library.is_array(x)) and x.ndim > 0 and x.dtype.kind == "f" and not _is_half(x)
 
 
 def _whole(x: Any) -> Any:
-    return choice.Cast(x, dtype=backend.float32) if _is_half(x) else x
+    return choice.Cast(x, dtype=dtypes.float32) if _is_half(x) else x
 
 
 def _rounded(x: Any) -> Any:
-    half = isinstance(x, Variable) and x.array.dtype == backend.float32
-    return choice.Cast(x, dtype=backend.float16) if half else x
+    half = isinstance(x, Variable) and x.array.dtype == dtypes.float32
+    return choice.Cast(x, dtype=dtypes.float16) if half else x
 
 
 def operand(x: Any, like: Variable) -> Any:
     """A tensor as it is, anything else as a tensor beside `like`, whose floating dtype it takes on."""
     if isinstance(x, Variable):
         return x
-    place = backend.device_of(like.array)
-    array = backend.new_array(x, device=place)
+    place = devices.device_of(like.array)
+    array = devices.new_array(x, device=place)
     if array.dtype.kind == like.array.dtype.kind == "f" and array.dtype != like.array.dtype:
-        array = backend.new_array(x, like.array.dtype, place)  # from x itself: it may have more digits than `array`
+        array = devices.new_array(x, like.array.dtype, place)  # from x itself: it may have more digits than `array`
     return wrap(like.result, array)
 
 
 def brought(value: Any, like: Variable) -> Any:
     """A tensor or array on the device of `like`, by way of the tape where it needs a gradient; a number as it is."""
     if isinstance(value, Variable):
-        return value.to(device=backend.device_of(like.array))  # type: ignore[attr-defined]
-    return backend.to_device(value, backend.device_of(like.array)) if backend.is_array(value) else value
+        return value.to(device=devices.device_of(like.array))  # type: ignore[attr-defined]
+    return devices.to_device(value, devices.device_of(like.array)) if library.is_array(value) else value
 
 
 class IntegerDivisionByZero(ZeroDivisionError, RuntimeError):
@@ -121,7 +121,7 @@ def _kind_of(x: Any) -> str:
 
 def no_booleans(what: str, x: Variable, y: Any = 0.0) -> None:
     """Raise a TypeError where a tensor or array is boolean: a mask has no negative, and nothing is taken from one."""
-    if x.array.dtype.kind == "b" or (type(y) is not float and getattr(y, "dtype", backend.float32).kind == "b"):
+    if x.array.dtype.kind == "b" or (type(y) is not float and getattr(y, "dtype", dtypes.float32).kind == "b"):
         raise TypeError(f"{what}: boolean tensors are masks; ~mask inverts one, mask.long() makes numbers of it")
 
 
@@ -135,7 +135,7 @@ def check_division(what: str, x: Any, y: Any) -> None:
         return
     if kinds == "bb":
         raise TypeError(f"{what}: booleans are not divided; convert one side with .long()")
-    if backend.holds_zero(y) if isinstance(y, Variable) or backend.is_array(y) else not np.all(y):
+    if devices.holds_zero(y) if isinstance(y, Variable) or library.is_array(y) else not np.all(y):
         raise IntegerDivisionByZero(f"{what}: a divisor is 0, and no integer is the result; divide .float() values")
 
 
@@ -147,7 +147,7 @@ def scaled(x: Variable, other: Any, alpha: Any, what: str) -> Any:
         return other * bool(alpha)  # the sum of masks is a mask
     if x.array.dtype.kind == "f":
         held = other.dtype if _is_half(x) and _is_wider(other) else x.array.dtype
-        backend.number_for(alpha, held, f"{what}: alpha")
+        dtypes.number_for(alpha, held, f"{what}: alpha")
     if isinstance(alpha, float) and "f" not in _kind_of(x) + _kind_of(other):
         raise TypeError(f"{what}: alpha is {alpha}, but both tensors hold integers; convert one with .float()")
     return other * alpha
@@ -157,7 +157,7 @@ def check_held(what: str, x: Variable, found: Variable) -> None:
     """Raise where the memory of `x` cannot take the values `found`: for another shape, or a higher kind of dtype."""
     if found.array.shape != x.array.shape:
         raise ValueError(f"{what}: the result has shape {found.array.shape}, which {x.array.shape} cannot hold")
-    if not backend.can_hold(x.array.dtype, found.array.dtype):
+    if not dtypes.can_hold(x.array.dtype, found.array.dtype):
         raise TypeError(
             f"{what}: the result is {found.array.dtype}, which a tensor of {x.array.dtype} cannot hold; convert it "
             f"with .to({found.array.dtype}) first, or make a new tensor"
@@ -233,7 +233,7 @@ def _vector(x: Any) -> Any:
     """A tensor or array of no axes as a vector, anything else as it is."""
     if isinstance(x, Variable):
         return with_axis(x)
-    return x.reshape(1) if backend.is_array(x) and not x.ndim else x
+    return x.reshape(1) if library.is_array(x) and not x.ndim else x
 
 
 def along(op: type[Op], x: Variable, dim: int | None, what: str) -> Any:
@@ -334,7 +334,7 @@ def index_of(key: Any, like: Variable) -> Any:
             ends = (part.start, part.stop, part.step)
             return slice(*(e if e is None else e.__index__() for e in ends))
         if isinstance(part, list | range):
-            part = backend.new_array(part)
+            part = devices.new_array(part)
         if _is_array(part) and part.dtype.kind not in "iub":
             raise IndexError(f"index: arrays that pick elements hold integers or booleans, got {part.dtype}")
         return part
@@ -344,7 +344,7 @@ def index_of(key: Any, like: Variable) -> Any:
             return part
         if not part.ndim and part.dtype.kind in "iu":
             return int(part.item())  # like any number it leaves a view
-        copy = backend.copy_beside(part.array if isinstance(part, Variable) else part, like.array)
+        copy = memory.copy_beside(part.array if isinstance(part, Variable) else part, like.array)
         if (listener := active().trace) is not None:
             listener.copied(part, copy)
         return copy
@@ -356,7 +356,7 @@ def index_of(key: Any, like: Variable) -> Any:
 
 
 def _is_array(part: Any) -> bool:
-    return isinstance(part, Variable) or backend.is_array(part)
+    return isinstance(part, Variable) or library.is_array(part)
 
 
 def _check_places(parts: list[Any], lengths: tuple[int, ...]) -> None:
@@ -371,5 +371,5 @@ def _check_places(parts: list[Any], lengths: tuple[int, ...]) -> None:
         if part is Ellipsis:
             axis += len(lengths) - sum(taken)
         elif _is_array(part) and not mask and axis < len(lengths):
-            backend.check_ids(part, lengths[axis], f"index of axis {axis}", from_end=True)
+            indexing.check_ids(part, lengths[axis], f"index of axis {axis}", from_end=True)
         axis += n

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import devices, dtypes, library
 from tinygrad_edu.engine.tape import Variable, wrap
 from tinygrad_edu.methods.common import integers
 from tinygrad_edu.ops import choice, shape
@@ -27,15 +27,15 @@ class Conversions(Variable, result=False):
             if isinstance(value, str) and value.partition(":")[0] in ("cpu", "cuda"):
                 device = value
             elif isinstance(value, Variable):
-                dtype, device = value.array.dtype, backend.device_of(value.array)
+                dtype, device = value.array.dtype, devices.device_of(value.array)
             elif not isinstance(value, bool):
                 dtype = value
         x: Any = self
-        here = backend.device_of(self.array)
-        if dtype is not None and backend.dtype_of(dtype) != self.array.dtype:
-            x = choice.Cast(x, dtype=backend.dtype_of(dtype))
-        if device is not None and backend.check_device(device) != here:
-            x = shape.Transfer(x, device=backend.check_device(device), source=here)
+        here = devices.device_of(self.array)
+        if dtype is not None and dtypes.dtype_of(dtype) != self.array.dtype:
+            x = choice.Cast(x, dtype=dtypes.dtype_of(dtype))
+        if device is not None and devices.check_device(device) != here:
+            x = shape.Transfer(x, device=devices.check_device(device), source=here)
         return shape.Clone(x) if x is self and (copy or flags[1:] == [True]) else x
 
     def type_as(self, other: Variable) -> Tensor:
@@ -44,27 +44,27 @@ class Conversions(Variable, result=False):
 
     def float(self) -> Tensor:
         """As float32."""
-        return self.to(backend.float32)
+        return self.to(dtypes.float32)
 
     def double(self) -> Tensor:
         """As float64."""
-        return self.to(backend.float64)
+        return self.to(dtypes.float64)
 
     def half(self) -> Tensor:
         """As float16."""
-        return self.to(backend.float16)
+        return self.to(dtypes.float16)
 
     def long(self) -> Tensor:
         """As int64."""
-        return self.to(backend.int64)
+        return self.to(dtypes.int64)
 
     def int(self) -> Tensor:
         """As int32."""
-        return self.to(backend.int32)
+        return self.to(dtypes.int32)
 
     def bool(self) -> Tensor:
         """Whether each element is not 0."""
-        return self.to(backend.bool_)
+        return self.to(dtypes.bool_)
 
     def cpu(self) -> Tensor:
         """On the CPU."""
@@ -80,11 +80,11 @@ class Conversions(Variable, result=False):
 
     def short(self) -> Tensor:
         """As int16."""
-        return self.to(backend.int16)
+        return self.to(dtypes.int16)
 
     def byte(self) -> Tensor:
         """As uint8."""
-        return self.to(backend.uint8)
+        return self.to(dtypes.uint8)
 
     def is_floating_point(self) -> Any:
         """Whether the dtype is floating."""
@@ -93,12 +93,12 @@ class Conversions(Variable, result=False):
     @property
     def is_cuda(self) -> Any:
         """Whether the memory is a GPU's."""
-        return backend.device_of(self.array) != "cpu"
+        return devices.device_of(self.array) != "cpu"
 
     @property
     def is_cpu(self) -> Any:
         """Whether the memory is the CPU's."""
-        return backend.device_of(self.array) == "cpu"
+        return devices.device_of(self.array) == "cpu"
 
     @property
     def is_sparse(self) -> Any:
@@ -134,12 +134,12 @@ class Conversions(Variable, result=False):
 
     def new_full(self, size: Any, fill_value: Any, dtype: Any = None, requires_grad: Any = False, **_: Any) -> Tensor:
         """A tensor of `size` with every element `fill_value`, of this dtype and on this device."""
-        target = self.array.dtype if dtype is None else backend.dtype_of(dtype)
+        target = self.array.dtype if dtype is None else dtypes.dtype_of(dtype)
         lengths = integers((size,))
         if any(n < 0 for n in lengths):
             raise ValueError(f"new_full: a length cannot be negative, got the shape {lengths}")
-        value = backend.number_for(fill_value, target, "new_full")
-        made = backend.module_of(self.array).full(lengths, value, dtype=target)
+        value = dtypes.number_for(fill_value, target, "new_full")
+        made = library.module_of(self.array).full(lengths, value, dtype=target)
         t = wrap(self.result, made)
         return t.requires_grad_() if requires_grad else t
 
@@ -161,5 +161,5 @@ class Conversions(Variable, result=False):
     def new_tensor(self, data: Any, dtype: Any = None, requires_grad: Any = False) -> Tensor:
         """A tensor with a copy of `data`, of this dtype and on this device."""
         target = self.array.dtype if dtype is None else dtype
-        t = wrap(self.result, backend.new_array(data, target, backend.device_of(self.array)))
+        t = wrap(self.result, devices.new_array(data, target, devices.device_of(self.array)))
         return t.requires_grad_() if requires_grad else t

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import devices, dtypes
 from tinygrad_edu.methods.elementwise import Elementwise
 from tinygrad_edu.ops import angle, arithmetic, choice, curve, shape
 
@@ -171,16 +171,16 @@ class Curves(Elementwise, result=False):
 
     def logit(self, eps: float | None = None) -> Tensor:
         """ln(x / (1 − x)), x first brought into eps to 1 − eps."""
-        x: Any = self if self.array.dtype.kind == "f" else choice.Cast(self, dtype=backend.default_dtype())
+        x: Any = self if self.array.dtype.kind == "f" else choice.Cast(self, dtype=dtypes.default_dtype())
         return arithmetic.Logit(x if eps is None else x.clamp(eps, 1 - eps))
 
     def nan_to_num(self, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
         """NaN, ∞ and −∞ replaced: by 0, and by the largest and smallest number of the dtype unless given."""
         if self.array.dtype.kind != "f":
             return shape.Clone(self)
-        kind, (least, most) = self.array.dtype, backend.bounds_of(self.array.dtype)
+        kind, (least, most) = self.array.dtype, dtypes.bounds_of(self.array.dtype)
         given = (nan, most if posinf is None else posinf, least if neginf is None else neginf)
-        for_nan, for_positive, for_negative = (backend.new_array(float(v), kind).item() for v in given)
+        for_nan, for_positive, for_negative = (devices.new_array(float(v), kind).item() for v in given)
         x = self.masked_fill(self.isnan(), for_nan)
         x = x.masked_fill(choice.Equal(self, float("inf")), for_positive)
         return x.masked_fill(choice.Equal(self, float("-inf")), for_negative)

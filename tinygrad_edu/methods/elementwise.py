@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import dtypes, library, promotion
 from tinygrad_edu.engine.tape import Variable
 from tinygrad_edu.methods.common import (
     binary,
@@ -72,8 +72,8 @@ class Elementwise(Variable, result=False):
         return binary(arithmetic.Remainder, other, self)
 
     def __pow__(self, exponent: Any) -> Tensor:
-        if isinstance(exponent, Variable | list | tuple) or backend.is_array(exponent):
-            if self.array.dtype.kind == getattr(exponent, "dtype", backend.float32).kind == "b":
+        if isinstance(exponent, Variable | list | tuple) or library.is_array(exponent):
+            if self.array.dtype.kind == getattr(exponent, "dtype", dtypes.float32).kind == "b":
                 raise TypeError("**: booleans to the power of booleans are no numbers; convert one side with .long()")
             return binary(arithmetic.Pow, self, exponent)
         exponent = exponent.item() if hasattr(exponent, "item") else exponent
@@ -84,9 +84,9 @@ class Elementwise(Variable, result=False):
             if self.array.dtype.kind == "b" and isinstance(exponent, bool):
                 return self | (not exponent)
             if isinstance(exponent, float):
-                x = choice.Cast(self, dtype=backend.default_dtype())
+                x = choice.Cast(self, dtype=dtypes.default_dtype())
             elif self.array.dtype.kind == "b" and not isinstance(exponent, bool):
-                x = choice.Cast(self, dtype=backend.int64)
+                x = choice.Cast(self, dtype=dtypes.int64)
             if exponent < 0 and isinstance(exponent, int):
                 raise ValueError(f"**: integers to the power {exponent} are no integers; use x.float() ** {exponent}")
         return arithmetic.PowNumber(x, exponent=exponent)
@@ -288,11 +288,11 @@ class Elementwise(Variable, result=False):
         if isinstance(min, Variable) or isinstance(max, Variable):
             return _between(self, min, max)
         if self.array.dtype.kind == "f":
-            min, max = (backend.number_for(bound, self.array.dtype, "clamp") for bound in (min, max))
+            min, max = (dtypes.number_for(bound, self.array.dtype, "clamp") for bound in (min, max))
             return arithmetic.Clamp(self, low=min, high=max)
         bounds = [bound for bound in (min, max) if bound is not None]
         of_tensors = [True, *(False for _ in bounds)]
-        array, *bounds = backend.promoted([self.array, *bounds], of_tensors, "fit")
+        array, *bounds = promotion.promoted([self.array, *bounds], of_tensors, "fit")
         low, high = (None if bound is None else bounds.pop(0).item() for bound in (min, max))
         return arithmetic.Clamp(choice.Cast(self, dtype=array.dtype), low=low, high=high)
 
@@ -347,7 +347,7 @@ class Elementwise(Variable, result=False):
                 )
             same = value.array.dtype == self.array.dtype
             return choice.Where(mask, value if same else choice.Cast(value, dtype=self.array.dtype), self)
-        value = backend.number_for(value, self.array.dtype, "masked_fill")
+        value = dtypes.number_for(value, self.array.dtype, "masked_fill")
         fill: Any = functools.partial(choice.MaskedFill, value=value)
         fill.name = "masked_fill"
         return binary(fill, self, mask)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import dtypes, library
 from tinygrad_edu.engine.tape import Variable
 
 Key = tuple[Any, ...]
@@ -48,7 +48,7 @@ def _axes(part: Any) -> int:
     """How many axes an array in a key picks from; 0 for what is no array, or one of a single number."""
     if isinstance(part, list | range):
         return 1
-    if not isinstance(part, Variable) and not backend.is_array(part):
+    if not isinstance(part, Variable) and not library.is_array(part):
         return 0
     return part.ndim if part.dtype.kind == "b" else min(part.ndim, 1)
 
@@ -58,5 +58,5 @@ def _is_number(part: Any) -> bool:
 
 
 def _check(part: Any) -> None:
-    if (isinstance(part, Variable) or backend.is_array(part)) and part.dtype == backend.uint8 and part.ndim:
+    if (isinstance(part, Variable) or library.is_array(part)) and part.dtype == dtypes.uint8 and part.ndim:
         raise IndexError("index: an array of uint8 could be a mask or numbers; say which with .bool() or .long()")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tinygrad_edu.absent import missing
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import devices, dtypes
 from tinygrad_edu.engine.tape import Variable
 from tinygrad_edu.methods.common import binary, operand, widened
 from tinygrad_edu.methods.curves import Curves
@@ -71,7 +71,7 @@ class Named(Curves, result=False):
         """x + weight · (end − x), exactly x for the weight 0 and exactly `end` for 1."""
         end = operand(end, self)
         apart = end - self
-        backend.number_for(weight, self.array.dtype, "lerp: weight")
+        dtypes.number_for(weight, self.array.dtype, "lerp: weight")
         near = abs(weight) < 0.5
         if isinstance(near, bool):
             return self + weight * apart if near else end - apart * (1 - weight)
@@ -80,12 +80,12 @@ class Named(Curves, result=False):
     @widened
     def addcmul(self, tensor1: Any, tensor2: Any, value: float = 1) -> Tensor:
         """x + value · tensor1 ⊙ tensor2."""
-        return self + tensor1 * tensor2 * backend.number_for(value, self.array.dtype, "addcmul: value")
+        return self + tensor1 * tensor2 * dtypes.number_for(value, self.array.dtype, "addcmul: value")
 
     @widened
     def addcdiv(self, tensor1: Any, tensor2: Any, value: float = 1) -> Tensor:
         """x + value · tensor1 / tensor2."""
-        return self + tensor1 / tensor2 * backend.number_for(value, self.array.dtype, "addcdiv: value")
+        return self + tensor1 / tensor2 * dtypes.number_for(value, self.array.dtype, "addcdiv: value")
 
     def logaddexp(self, other: Any) -> Tensor:
         """ln(exp x + exp other), without overflow."""
@@ -147,7 +147,7 @@ class Named(Curves, result=False):
 
     def get_device(self) -> int:
         """The number of the GPU, −1 on the CPU."""
-        _, _, number = backend.device_of(self.array).partition(":")
+        _, _, number = devices.device_of(self.array).partition(":")
         return int(number) if number else -1
 
     def nelement(self) -> int:

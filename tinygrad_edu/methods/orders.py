@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import devices
 from tinygrad_edu.engine.tape import Variable
 from tinygrad_edu.methods.common import (
     ValuesIndices,
@@ -95,7 +95,7 @@ class Orders(Variable, result=False):
             q: from 0 to 1, a number, or a vector [Q], which gives the result an axis Q in front.
             interpolation: between two elements "linear", "lower", "higher", "midpoint" or "nearest".
         """
-        shares = operand(q if isinstance(q, Variable) else backend.new_array(q, self.array.dtype), self)
+        shares = operand(q if isinstance(q, Variable) else devices.new_array(q, self.array.dtype), self)
         if shares.array.ndim > 1 or not ((shares.array >= 0) & (shares.array <= 1)).all().item():
             raise ValueError(f"quantile: q holds numbers from 0 to 1 in at most one axis, got {q}")
         x: Any = shape.Reshape(self, shape=(self.array.size,)) if dim is None else with_axis(self)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import devices, dtypes, indexing, library
 from tinygrad_edu.engine.tape import Variable
 from tinygrad_edu.methods.common import axis_of, index_of, mask_of, of_vectors, operand, widened, with_axis
 from tinygrad_edu.methods.keys import numbers_first
@@ -65,14 +65,14 @@ class Picks(Variable, result=False):
             raise ValueError(
                 f"{what}: index needs {self.array.ndim} axes like the input, it has shape {at.array.shape}"
             )
-        backend.check_ids(at.array, self.array.shape[axis], what)
+        indexing.check_ids(at.array, self.array.shape[axis], what)
         return axis, at
 
     @of_vectors
     def index_select(self, dim: int, index: Any) -> Tensor:
         """The elements `index`, a vector, along `dim`."""
         axis, at = axis_of(self, dim, "index_select"), operand(index, self).array
-        backend.check_ids(at, self.array.shape[axis], "index_select")
+        indexing.check_ids(at, self.array.shape[axis], "index_select")
         if at.ndim > 1:
             raise IndexError(
                 f"index_select: index must be a vector, got shape {at.shape}; x[..., index] takes any shape"
@@ -111,7 +111,7 @@ class Picks(Variable, result=False):
             wide = given if given.array.ndim else given.expand(at.array.shape)
             return self.scatter_reduce(dim, at, wide, "sum" if reduce == "add" else "prod")
         place = grid_of(at.array, axis)
-        if given.requires_grad and backend.names_twice(self.array, place):
+        if given.requires_grad and indexing.names_twice(self.array, place):
             raise ValueError("scatter: the index names an element twice, so which value it gets is not defined")
         return pick.SetItem(self, given, index=place)
 
@@ -127,7 +127,7 @@ class Picks(Variable, result=False):
         given = written(src, None, self, at.array.shape, "scatter_reduce")
         if reduce not in _NEUTRAL:
             raise ValueError(f"scatter_reduce: reduce is one of {', '.join(_NEUTRAL)}, not {reduce!r}")
-        if self.array.dtype == backend.float16:
+        if self.array.dtype == dtypes.float16:
             return widened(type(self).scatter_reduce)(self, dim, at, given, reduce, include_self=include_self)
         x: Any = self
         if not include_self:
@@ -139,8 +139,8 @@ class Picks(Variable, result=False):
         total = arithmetic.Add(x, pick.ScatterAdd(given, at, axis=axis, shape=self.array.shape))
         if reduce == "sum":
             return total
-        count = backend.module_of(self.array).zeros(self.array.shape, dtype=self.array.dtype)
-        backend.add_along(count, at.array, 1, axis)
+        count = library.module_of(self.array).zeros(self.array.shape, dtype=self.array.dtype)
+        indexing.add_along(count, at.array, 1, axis)
         count = count + 1 if include_self else count.clip(1)
         return (arithmetic.Div if self.array.dtype.kind == "f" else arithmetic.FloorDivide)(total, count)
 
@@ -148,7 +148,7 @@ class Picks(Variable, result=False):
     def index_copy(self, dim: int, index: Any, source: Any) -> Tensor:
         """x with source[..., i, ...] at [..., index[i], ...] along `dim`; `index` is a vector."""
         axis, at = axis_of(self, dim, "index_copy"), operand(index, self).array
-        backend.check_ids(at, self.array.shape[axis], "index_copy")
+        indexing.check_ids(at, self.array.shape[axis], "index_copy")
         given = same_dtype(operand(source, self), self, "index_copy: source")
         return pick.SetItem(self, given, index=(*(slice(None),) * axis, at.copy()))
 
@@ -189,7 +189,7 @@ class Picks(Variable, result=False):
         if self.array.ndim != 1:
             raise ValueError(f"diag: needs a vector or a matrix, got shape {self.array.shape}; use .diagonal")
         size = self.array.size + abs(diagonal)
-        along = backend.module_of(self.array).arange(self.array.size)
+        along = library.module_of(self.array).arange(self.array.size)
         place = (along + max(-diagonal, 0), along + max(diagonal, 0))
         return pick.PutAdd(self, index=place, shape=(size, size))
 
@@ -214,15 +214,15 @@ def at_index(x: Any, dim: int, index: Any, what: str) -> Any:
     """Where the numbers `index` stand along axis `dim`, a mask that broadcasts to the shape of `x`."""
     axis, at = axis_of(with_axis(x), dim, what), operand(index, x).array
     n = x.array.shape[axis] if x.array.ndim else 1
-    backend.check_ids(at, n, what, from_end=True)
-    mask = backend.module_of(at).zeros(n, dtype=bool)
+    indexing.check_ids(at, n, what, from_end=True)
+    mask = library.module_of(at).zeros(n, dtype=bool)
     mask[at] = True
     return mask.reshape((n,) + (1,) * (x.array.ndim - axis - 1) if x.array.ndim else ())
 
 
 def _from_start(index: Any, length: int, what: str) -> Any:
     """Indices counted from the start, also those that are below 0."""
-    backend.check_ids(index, length, what, from_end=True)
+    indexing.check_ids(index, length, what, from_end=True)
     return index % length if length and (index.array < 0).any().item() else index
 
 
@@ -241,7 +241,7 @@ def written(src: Any, value: Any, x: Any, lengths: tuple[int, ...], what: str) -
         src, value = None, src
     if value is not None:
         value = value.array.item() if isinstance(value, Variable) else value
-        return operand(backend.new_array(backend.number_for(value, x.array.dtype, what), x.array.dtype), x)
+        return operand(devices.new_array(dtypes.number_for(value, x.array.dtype, what), x.array.dtype), x)
     given = same_dtype(operand(src, x), x, f"{what}: src")
     if given.array.ndim:
         given = given[tuple(slice(n) for n in lengths)]
@@ -250,7 +250,7 @@ def written(src: Any, value: Any, x: Any, lengths: tuple[int, ...], what: str) -
 
 def grid_of(index: Any, axis: int) -> tuple[Any, ...]:
     """The index arrays that stand for [..., index[..., i, ...], ...] along `axis`."""
-    xp, n = backend.module_of(index), index.ndim
+    xp, n = library.module_of(index), index.ndim
     grid = [xp.arange(k).reshape((1,) * i + (k,) + (1,) * (n - i - 1)) for i, k in enumerate(index.shape)]
     grid[axis] = index.copy()
     return tuple(xp.broadcast_arrays(*grid)) if n else (index.copy(),)
@@ -260,7 +260,7 @@ def added_at(x: Any, dim: int, index: Any, source: Any, alpha: float, what: str)
     """alpha · source at the places `index` of axis `dim`, 0 elsewhere, in the shape of `x`."""
     axis, at = axis_of(x, dim, what), operand(index, x).array
     values = same_dtype(operand(source, x), x, f"{what}: source")
-    backend.check_ids(at, x.array.shape[axis], what)
+    indexing.check_ids(at, x.array.shape[axis], what)
     expected = (*x.array.shape[:axis], at.size, *x.array.shape[axis + 1 :])
     if values.array.shape != expected:
         raise ValueError(f"{what}: source needs the shape {expected}, it has {values.array.shape}")
@@ -279,7 +279,7 @@ _NEUTRAL: dict[str, Any] = {  # what changes nothing, for an array of x's dtype
 
 def _multiplied(x: Any, index: Any, src: Any, axis: int) -> Any:
     """`x` times all of `src` that go to one place, in rounds in which none gets two."""
-    xp = backend.module_of(index)
+    xp = library.module_of(index)
     flat = [each.reshape(-1) for each in grid_of(index, axis)]
     places = xp.ravel_multi_index(tuple(flat), x.array.shape) if flat else index.reshape(-1)
     order = xp.argsort(places, kind="stable")

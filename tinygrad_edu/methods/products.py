@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import dtypes, library
 from tinygrad_edu.engine.tape import Variable
 from tinygrad_edu.methods.common import axis_of, binary, check_broadcast, integers, operand, widened
 from tinygrad_edu.ops import arithmetic, choice, index, matrix, reduction, shape
@@ -93,7 +93,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
         others = result + "".join(terms[:i] + terms[i + 1 :])
         alone = tuple(p for p, c in enumerate(term) if c not in others)
         if alone and xs[i].array.dtype.kind != "f":  # a sum of small integers is int64, and multiplied as such
-            xs = [x if x.array.dtype.kind == "f" else x.to(backend.int64) for x in xs]
+            xs = [x if x.array.dtype.kind == "f" else x.to(dtypes.int64) for x in xs]
         if alone and len(terms) > 1:
             xs[i], terms[i] = reduction.Sum(xs[i], axes=alone), "".join(c for c in term if c in others)
     if len(xs) == 1 and len(terms[0]) == len(result):
@@ -257,9 +257,9 @@ def _scaled(x: Any, factor: float, what: str) -> Any:
     if type(factor) is float and not isinstance(x, float) and x.dtype.kind != "f":
         raise TypeError(f"{what}: alpha and beta of tensors of {x.dtype} must be integers, got {factor}")
     if factor == 0:
-        return choice.MaskedFill(x, backend.module_of(x.array).ones((), dtype=bool), value=0)
+        return choice.MaskedFill(x, library.module_of(x.array).ones((), dtype=bool), value=0)
     if x.dtype.kind == "f":
-        backend.number_for(factor, x.dtype, f"{what}: alpha or beta")
+        dtypes.number_for(factor, x.dtype, f"{what}: alpha or beta")
     return x if factor == 1 else x * factor
 
 
@@ -300,7 +300,7 @@ def _diagonal(x: Any, first: int, second: int) -> Any:
     n = x.array.ndim
     order = (first, second, *(i for i in range(n) if i not in (first, second)))
     moved = shape.Permute(x, axes=order)
-    along = backend.module_of(x.array).arange(x.array.shape[first])
+    along = library.module_of(x.array).arange(x.array.shape[first])
     picked = index.GetItem(moved, index=(along, along))  # [that axis, the others]
     left = [first, *(i for i in range(n) if i not in (first, second))]
     return shape.Permute(picked, axes=tuple(left.index(i) for i in range(n) if i != second))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import dtypes
 from tinygrad_edu.engine.tape import Variable
 from tinygrad_edu.methods.common import (
     Dims,
@@ -41,8 +41,8 @@ class Reductions(Variable, result=False):
     @numpy_names
     def mean(self, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
         """Σ x / n, computed in `dtype` if that is given, of integers in float32; NaN where n = 0."""
-        if dtype is not None and backend.dtype_of(dtype).kind != "f":
-            raise TypeError(f"mean: dtype must be floating, got {backend.dtype_of(dtype)}")
+        if dtype is not None and dtypes.dtype_of(dtype).kind != "f":
+            raise TypeError(f"mean: dtype must be floating, got {dtypes.dtype_of(dtype)}")
         return reduction.Mean(_as(self, dtype), axes=reduced(self, dim, "mean"), keepdim=keepdim)
 
     @numpy_names
@@ -205,7 +205,7 @@ class Reductions(Variable, result=False):
     @numpy_names
     def logsumexp(self, dim: Dims, keepdim: bool = False) -> Tensor:
         """ln Σ exp x, without overflow."""
-        x = self if self.array.dtype.kind == "f" else choice.Cast(self, dtype=backend.default_dtype())
+        x = self if self.array.dtype.kind == "f" else choice.Cast(self, dtype=dtypes.default_dtype())
         return activation.LogSumExp(x, axes=reduced(self, dim, "logsumexp"), keepdim=keepdim)
 
     @numpy_names
@@ -258,7 +258,7 @@ def _numbers(x: Any) -> Any:
 
 def _truth(found: Any, x: Any) -> Any:
     """A boolean result, as uint8 where `x` is: PyTorch's, from the time before there were booleans."""
-    return choice.Cast(found, dtype=x.dtype) if x.dtype == backend.uint8 else found
+    return choice.Cast(found, dtype=x.dtype) if x.dtype == dtypes.uint8 else found
 
 
 def _as(x: Any, dtype: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinygrad_edu import random
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import devices, dtypes
 from tinygrad_edu.engine.tape import Variable
 from tinygrad_edu.methods.common import axis_of, of_floats, operand, whole, with_axis
 from tinygrad_edu.ops import search
@@ -59,7 +59,7 @@ class Searches(Variable, result=False):
         """Indices drawn with probabilities in proportion to these weights; see `tinygrad_edu.multinomial`."""
         num_samples = whole(num_samples, "multinomial: num_samples", 1)
         of_floats(self, "multinomial: input")
-        rows = np.atleast_2d(backend.to_device(self.array, "cpu"))
+        rows = np.atleast_2d(devices.to_device(self.array, "cpu"))
         if self.array.ndim not in (1, 2) or not rows.size:
             raise ValueError(f"multinomial: input must be [V] or [N, V], V at least 1, got shape {self.array.shape}")
         if not np.isfinite(rows).all() or (rows < 0).any() or not rows.any(axis=1).all():
@@ -96,7 +96,7 @@ def searchsorted(
             f"{values.array.shape}"
         )
     found = search.Searchsorted(x, values, right=right or side == "right")
-    return found.to(backend.int32) if out_int32 else found
+    return found.to(dtypes.int32) if out_int32 else found
 
 
 def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Tensor:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import devices, library
 from tinygrad_edu.engine.tape import Variable
 from tinygrad_edu.methods.common import (
     Dims,
@@ -161,10 +161,10 @@ class Shapes(Variable, result=False):
         """Every element `repeats` times, one behind the other, along `dim`, or flattened."""
         x: Any = self if dim is not None else self.reshape(-1)
         axis = axis_of(x, dim if dim is not None else 0, "repeat_interleave")
-        xp = backend.module_of(self.array)
+        xp = library.module_of(self.array)
         times: Any = repeats
-        if isinstance(repeats, Variable | list | tuple) or backend.is_array(repeats):
-            times = repeats.array if isinstance(repeats, Variable) else backend.new_array(repeats)
+        if isinstance(repeats, Variable | list | tuple) or library.is_array(repeats):
+            times = repeats.array if isinstance(repeats, Variable) else devices.new_array(repeats)
             if times.dtype.kind not in "iu" or times.ndim > 1 or (times < 0).any().item():
                 raise ValueError(
                     f"repeat_interleave: repeats holds integers of at least 0 in one axis, got {times.dtype} of shape "
@@ -297,4 +297,4 @@ def triangle(x: Variable, diagonal: int, what: str) -> Any:
     """[n, m], True on and below `diagonal` of the last two axes of `x`."""
     if x.array.ndim < 2:
         raise ValueError(f"{what}: needs two axes, got shape {x.array.shape}")
-    return backend.module_of(x.array).tri(*x.array.shape[-2:], diagonal, dtype=bool)
+    return library.module_of(x.array).tri(*x.array.shape[-2:], diagonal, dtype=bool)

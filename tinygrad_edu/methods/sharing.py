@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import library, memory
 from tinygrad_edu.engine import hooks
 from tinygrad_edu.engine.tape import Variable, wrap
 from tinygrad_edu.ops import index as pick
@@ -25,8 +25,8 @@ def twin(v: Variable) -> Variable:
 
 def overlap(v: Variable, other: Variable) -> tuple[Any, Any] | None:
     """(which elements of `other` lie in `v`, a mask; their numbers in `v` row by row), None where none does."""
-    xp = backend.module_of(v.array)
-    start = backend.address_of(v.array)
+    xp = library.module_of(v.array)
+    start = memory.address_of(v.array)
     mine, theirs = _places(v.array, start).ravel(), _places(other.array, start)
     order = mine.argsort()
     near = xp.searchsorted(mine[order], theirs).clip(0, max(mine.size - 1, 0))
@@ -39,10 +39,10 @@ def overlap(v: Variable, other: Variable) -> tuple[Any, Any] | None:
 
 def shows(value: Variable, v: Variable, place: Any) -> bool:
     """Whether `value` is the very view v[place]."""
-    if value._version is not v._version or not backend.is_array(part := v.array[place]):
+    if value._version is not v._version or not library.is_array(part := v.array[place]):
         return False
-    return (backend.address_of(part), part.shape, part.strides) == (
-        backend.address_of(value.array),
+    return (memory.address_of(part), part.shape, part.strides) == (
+        memory.address_of(value.array),
         value.array.shape,
         value.array.strides,
     )
@@ -61,8 +61,8 @@ def follow(other: Variable, v: Variable) -> None:
 
 def _places(array: Any, start: int) -> Any:
     """Where in memory each element lies, counted in elements from the address `start`."""
-    xp = backend.module_of(array)
-    places = xp.full(array.shape, (backend.address_of(array) - start) // array.itemsize)
+    xp = library.module_of(array)
+    places = xp.full(array.shape, (memory.address_of(array) - start) // array.itemsize)
     for axis, (length, stride) in enumerate(zip(array.shape, array.strides, strict=True)):
         steps = xp.arange(length) * (stride // array.itemsize)
         places += steps.reshape((-1,) + (1,) * (array.ndim - 1 - axis))

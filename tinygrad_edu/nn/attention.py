@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import library
 from tinygrad_edu.creation import empty, zeros
 from tinygrad_edu.functional import cat, where
 from tinygrad_edu.methods.common import widened
@@ -180,7 +180,7 @@ class MultiheadAttention(Module):
             padding = _of_shape(padding, (batch, keys - added), "key_padding_mask")
             parts.append((padding, (batch, 1, 1, keys - added)))
         if is_causal:
-            hidden = backend.module_of(q.array).tri(queries, keys - added, keys - added - queries, dtype=bool)
+            hidden = library.module_of(q.array).tri(queries, keys - added, keys - added - queries, dtype=bool)
             parts.append((Tensor(~hidden), (1, 1, queries, keys - added)))
         shown: Any = None
         bias: Any = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import devices, dtypes
 from tinygrad_edu.tensor import Tensor
 
 Self = TypeVar("Self", bound="Conversions")
@@ -34,13 +34,13 @@ class Conversions:
                 device = f"cuda:{value}"
             elif value is not None:
                 dtype = value
-        if dtype is not None and (dtype := backend.dtype_of(dtype)).kind != "f":
+        if dtype is not None and (dtype := dtypes.dtype_of(dtype)).kind != "f":
             raise TypeError(f"to: parameters need a floating dtype, not {dtype}; use float32 or float64")
         held: list[Tensor] = [*self.parameters(), *self.buffers()]
         held += [t.grad for t in held if t.grad is not None]
         moved = []
         for tensor in held:
-            array = tensor.array if device is None else backend.to_device(tensor.array, device)
+            array = tensor.array if device is None else devices.to_device(tensor.array, device)
             if dtype is not None and array.dtype.kind == "f":
                 array = array.astype(dtype, copy=False)
             moved.append(array)
@@ -50,15 +50,15 @@ class Conversions:
 
     def float(self: Self) -> Self:
         """To float32."""
-        return self.to(backend.float32)
+        return self.to(dtypes.float32)
 
     def double(self: Self) -> Self:
         """To float64."""
-        return self.to(backend.float64)
+        return self.to(dtypes.float64)
 
     def half(self: Self) -> Self:
         """To float16, which is slow on a CPU and overflows at 65504."""
-        return self.to(backend.float16)
+        return self.to(dtypes.float16)
 
     def type(self: Self, dst_type: Any) -> Self:
         """To a dtype."""
@@ -70,4 +70,4 @@ class Conversions:
 
     def cuda(self: Self, device: Any = None) -> Self:
         """To a GPU, the first one where None."""
-        return self.to("cuda" if device is None else backend.Device(device))
+        return self.to("cuda" if device is None else devices.Device(device))

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tinygrad_edu.absent import missing
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import devices, library
 from tinygrad_edu.engine.modes import active, no_grad
 from tinygrad_edu.nn.conversions import Conversions
 from tinygrad_edu.nn.hooks import Hooked
@@ -276,7 +276,7 @@ class Module(Hooked, Conversions):
                 continue
             value = state_dict[name]
             array = value.array if isinstance(value, Tensor) else value
-            if not backend.is_array(array):
+            if not library.is_array(array):
                 wrong.append(f"{name} is a {type(value).__name__}, no Tensor or array")
             elif array.shape != target.array.shape:
                 wrong.append(f"{name} has shape {array.shape}, the module's is {target.array.shape}")
@@ -284,7 +284,7 @@ class Module(Hooked, Conversions):
                 wrong.append(f"{name} has dtype {array.dtype}, the module's is {target.array.dtype}")
             else:
                 dtype = array.dtype if assign else target.array.dtype
-                copy = backend.new_array(array, dtype, backend.device_of(target.array))
+                copy = devices.new_array(array, dtype, devices.device_of(target.array))
                 if id(target) in new and not ((before := new[id(target)][1]) == copy).all().item():
                     both = (before != before) & (copy != copy)
                     if not ((before == copy) | both).all().item():

@@ -3,7 +3,7 @@
 import math
 
 from tinygrad_edu import kernels
-from tinygrad_edu.arrays.backend import largest, module_of, quiet
+from tinygrad_edu.arrays.library import largest, module_of, quiet
 from tinygrad_edu.arrays.sums import narrow, total, wide
 from tinygrad_edu.engine.tape import Op
 from tinygrad_edu.ops.arithmetic import Div, Exp, Sub

@@ -1,6 +1,6 @@
 """Angles and their hyperbolic kin: inverse functions of sine, cosine, tangent, and the length of (x, y)."""
 
-from tinygrad_edu.arrays.backend import floating, module_of, quiet
+from tinygrad_edu.arrays.library import floating, module_of, quiet
 from tinygrad_edu.engine.tape import Op
 from tinygrad_edu.ops.arithmetic import Abs, Rsqrt
 from tinygrad_edu.ops.choice import Where

@@ -1,6 +1,6 @@
 """Arithmetic, element by element; operands broadcast."""
 
-from tinygrad_edu.arrays.backend import floating, module_of, quiet
+from tinygrad_edu.arrays.library import floating, module_of, quiet
 from tinygrad_edu.arrays.sums import narrow, wide
 from tinygrad_edu.engine.tape import Op
 from tinygrad_edu.ops.choice import Where, ZerosLike

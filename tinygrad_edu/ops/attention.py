@@ -1,7 +1,7 @@
 """Scaled dot-product attention."""
 
 from tinygrad_edu import kernels
-from tinygrad_edu.arrays.backend import module_of
+from tinygrad_edu.arrays.library import module_of
 from tinygrad_edu.engine.tape import Op
 from tinygrad_edu.ops.activation import Softmax
 from tinygrad_edu.ops.arithmetic import Mul

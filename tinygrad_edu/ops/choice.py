@@ -1,6 +1,7 @@
 """Ops that choose, compare and convert, element by element."""
 
-from tinygrad_edu.arrays.backend import float16, float32, module_of, quiet, where
+from tinygrad_edu.arrays.dtypes import float16, float32
+from tinygrad_edu.arrays.library import module_of, quiet, where
 from tinygrad_edu.engine.tape import Op
 
 

@@ -5,7 +5,7 @@ rounded to 1; and it is an op whose own rule does not subtract either, so that s
 """
 
 from tinygrad_edu import kernels
-from tinygrad_edu.arrays.backend import floating, module_of, quiet, where
+from tinygrad_edu.arrays.library import floating, module_of, quiet, where
 from tinygrad_edu.arrays.pieces import by_pieces, log1p, logistic_slope, sech_squared_of_exp
 from tinygrad_edu.arrays.sums import narrow, wide
 from tinygrad_edu.engine.tape import Op

@@ -1,6 +1,8 @@
 """Ops that pick elements by index, each beside its adjoint, which adds elements at an index."""
 
-from tinygrad_edu.arrays.backend import add_along, add_at, change_along, is_array, module_of, unlocked, windows
+from tinygrad_edu.arrays.indexing import add_along, add_at, change_along
+from tinygrad_edu.arrays.library import is_array, module_of
+from tinygrad_edu.arrays.memory import unlocked, windows
 from tinygrad_edu.arrays.sums import counting
 from tinygrad_edu.engine.tape import Op
 from tinygrad_edu.ops.arithmetic import Maximum

@@ -1,7 +1,7 @@
 """Losses: cross-entropies of logits, row by row, and of yes and no by logits or probabilities; Huber's of errors."""
 
 from tinygrad_edu import kernels
-from tinygrad_edu.arrays.backend import module_of, quiet, where
+from tinygrad_edu.arrays.library import module_of, quiet, where
 from tinygrad_edu.arrays.pieces import log1p
 from tinygrad_edu.engine.tape import Op
 from tinygrad_edu.ops.activation import LogSoftmax

@@ -1,6 +1,6 @@
 """Ops that compare elements along an axis and say where they stand: max, argmax, sort, topk."""
 
-from tinygrad_edu.arrays.backend import module_of
+from tinygrad_edu.arrays.library import module_of
 from tinygrad_edu.engine.tape import Op
 from tinygrad_edu.ops.index import ScatterAdd
 from tinygrad_edu.ops.reduction import kept

@@ -1,6 +1,6 @@
 """Ops that shorten axes: sums, means, maxima, over a tuple of axes."""
 
-from tinygrad_edu.arrays.backend import floating, largest, module_of, quiet, sum_dtype
+from tinygrad_edu.arrays.library import floating, largest, module_of, quiet, sum_dtype
 from tinygrad_edu.arrays.sums import counting, narrow, total, wide
 from tinygrad_edu.engine.tape import Op
 from tinygrad_edu.ops.arithmetic import Abs, PowNumber, Sign

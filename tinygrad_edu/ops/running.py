@@ -1,6 +1,7 @@
 """Ops that go along an axis and keep what they have so far: sums, products, extremes."""
 
-from tinygrad_edu.arrays.backend import float64, module_of, quiet, sum_dtype
+from tinygrad_edu.arrays.dtypes import float64
+from tinygrad_edu.arrays.library import module_of, quiet, sum_dtype
 from tinygrad_edu.arrays.sums import narrow, running, wide
 from tinygrad_edu.engine.tape import Op
 from tinygrad_edu.ops.arithmetic import Mul

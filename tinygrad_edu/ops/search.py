@@ -1,7 +1,9 @@
 """Ops that find, count and draw: what they give depends on values and has no derivative."""
 
 from tinygrad_edu import random
-from tinygrad_edu.arrays.backend import float32, module_of, to_device
+from tinygrad_edu.arrays.devices import to_device
+from tinygrad_edu.arrays.dtypes import float32
+from tinygrad_edu.arrays.library import module_of
 from tinygrad_edu.engine.tape import Op
 
 

@@ -2,7 +2,9 @@
 
 import itertools
 
-from tinygrad_edu.arrays.backend import module_of, side_by_side, to_device, unlocked
+from tinygrad_edu.arrays.devices import to_device
+from tinygrad_edu.arrays.library import module_of
+from tinygrad_edu.arrays.memory import side_by_side, unlocked
 from tinygrad_edu.arrays.sums import total
 from tinygrad_edu.engine.tape import Op
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tinygrad_edu import kernels
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import library
 from tinygrad_edu.optim.optimizer import Optimizer, leaves_grad
 
 
@@ -152,7 +152,7 @@ def _adamw(
     exp_avg_sq *= beta2
     exp_avg_sq += (1 - beta2) * grad * grad
     if max_exp_avg_sq is not None:
-        exp_avg_sq = backend.module_of(param).maximum(max_exp_avg_sq, exp_avg_sq, out=max_exp_avg_sq)
+        exp_avg_sq = library.module_of(param).maximum(max_exp_avg_sq, exp_avg_sq, out=max_exp_avg_sq)
     root = (exp_avg_sq / (1 - beta2**step)) ** 0.5
     root += eps
     exp_avg = exp_avg * (lr / (1 - beta1**step))

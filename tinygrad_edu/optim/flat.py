@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import devices, dtypes
 from tinygrad_edu.arrays.buffers import Place
 from tinygrad_edu.tensor import Tensor
 
@@ -21,7 +21,7 @@ Part = tuple[Any, Any, dict[str, Any]]  # values, gradients, state
 def kept_dtype(dtype: Any) -> Any:
     """The dtype of what an optimizer keeps of parameters of `dtype`: float32 for float16, in which the squares of small
     gradients are 0."""
-    return backend.float32 if dtype == backend.float16 else dtype
+    return dtypes.float32 if dtype == dtypes.float16 else dtype
 
 
 class Flat:
@@ -62,7 +62,7 @@ class Flat:
         dtype = like.dtype if dtype is None else dtype
         size, unit = self.starts[-1], dtype.itemsize
         if not isinstance(like, np.ndarray):  # a GPU's memory starts on a line of its own
-            return backend.module_on(backend.device_of(like)).zeros(size, dtype=dtype)
+            return devices.module_on(devices.device_of(like)).zeros(size, dtype=dtype)
         memory = np.zeros(size + LINE // unit, dtype)
         offset = -memory.ctypes.data % LINE // unit
         return memory[offset : offset + size]
@@ -87,7 +87,7 @@ class Flat:
         self.lends = lends
         begin, count = 0, 0
         runs = []
-        backend.settle(self.values)
+        devices.settle(self.values)
         for i, (p, view, steps, there) in enumerate(zip(self.parameters, self.gradient_views, self.steps, here)):
             gradient = p.grad
             now = 0 if gradient is None else steps + 1
@@ -167,7 +167,7 @@ class Layout:
     def __init__(self, parameters: Sequence[Tensor], slots: Mapping[str, float], kept: Kept) -> None:
         kinds: dict[Any, list[Tensor]] = {}
         for p in parameters:
-            kinds.setdefault((p.array.dtype, backend.device_of(p.array)), []).append(p)
+            kinds.setdefault((p.array.dtype, devices.device_of(p.array)), []).append(p)
         self.slots = dict(slots)
         self.flats = [Flat(alike, slots) for alike in kinds.values()]
         for flat in self.flats:
@@ -175,7 +175,7 @@ class Layout:
                 if id(p) in kept:
                     flat.steps[i], values = kept[id(p)]
                     for name, value in values.items():
-                        state[name][...] = backend.to_device(value, backend.device_of(state[name]))
+                        state[name][...] = devices.to_device(value, devices.device_of(state[name]))
         self.arrays = [p.array for p in parameters]
 
     def holds(self, parameters: Sequence[Tensor]) -> bool:

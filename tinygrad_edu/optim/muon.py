@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tinygrad_edu.arrays.backend import module_of
+from tinygrad_edu.arrays.library import module_of
 from tinygrad_edu.optim.adamw import AdamW
 from tinygrad_edu.optim.optimizer import Optimizer
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import devices, dtypes, library
 from tinygrad_edu.arrays.sums import narrow, wide
 from tinygrad_edu.engine.modes import enable_grad
 from tinygrad_edu.engine.tape import wrap
@@ -173,7 +173,7 @@ class Optimizer:
         ]
         for group, flat, runs in found:
             for begin, end, count in runs:
-                backend.settle(flat.values)
+                devices.settle(flat.values)
                 self._update(group, flat, begin, end, count)
                 flat.written(begin, end, count)
         return loss
@@ -242,7 +242,7 @@ class Optimizer:
                     raise ValueError(
                         f"{where}: {name} of parameter {key} has shape {tuple(value.shape)}, its parameter {p.shape}"
                     )
-                arrays[name] = backend.new_array(value, kept_dtype(p.array.dtype), backend.device_of(p.array))
+                arrays[name] = devices.new_array(value, kept_dtype(p.array.dtype), devices.device_of(p.array))
             kept[id(p)] = int(entry["step"]), arrays
         for group, loaded in zip(self.param_groups, groups):
             group.update(loaded)
@@ -265,8 +265,8 @@ class Optimizer:
     def _update(self, group: dict[str, Any], flat: Flat, begin: int, end: int, step: int) -> None:
         rule = self.rule(group)
         param, grad, state = flat.part(begin, end)
-        step_of = rule.update if param.dtype != backend.float16 else _in_float32(rule.update)
-        xp = backend.module_of(param)
+        step_of = rule.update if param.dtype != dtypes.float16 else _in_float32(rule.update)
+        xp = library.module_of(param)
         if group.get("maximize"):
             xp.negative(grad, out=grad)
         if rule.takes == "parameter":
@@ -278,7 +278,7 @@ class Optimizer:
             return
 
         def update(start: int, stop: int) -> None:
-            with backend.quiet(param):  # 0/0 with eps = 0 is NaN, as in PyTorch
+            with library.quiet(param):  # 0/0 with eps = 0 is NaN, as in PyTorch
                 for at, part in parts:
                     if start <= at < stop:
                         step_of(*part, step, group)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tinygrad_edu import random
-from tinygrad_edu.arrays.backend import on_host
+from tinygrad_edu.arrays.devices import on_host
 from tinygrad_edu.generation import Model
 from tinygrad_edu.watching import AnomalyError, detect_anomaly
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
-from tinygrad_edu.arrays.backend import on_host
+from tinygrad_edu.arrays.devices import on_host
 from tinygrad_edu.data.windows import IGNORED
 from tinygrad_edu.engine.modes import no_grad
 from tinygrad_edu.generation import Model, measuring

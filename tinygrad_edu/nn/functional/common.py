@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import dtypes
 from tinygrad_edu.arrays.sums import counting
 from tinygrad_edu.engine.tape import Variable
 from tinygrad_edu.methods.common import of_floats, operand
@@ -37,7 +37,7 @@ def number_beside(value: Any, x: Variable, what: str, low: float = -math.inf, **
     """A number to compute with next to `x`, one of float32's where that is float16, which is computed so; the limits
     are those of `options.number`, but NaN is taken unless nan=False."""
     checked = number(value, what, low, **{"nan": True} | limits)
-    return backend.number_for(checked, counting(x.array.dtype), what)
+    return dtypes.number_for(checked, counting(x.array.dtype), what)
 
 
 def in_place(function: Callable[..., Any], input: Any, *args: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tinygrad_edu import random
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import dtypes, indexing, library
 from tinygrad_edu.engine.modes import active, no_grad
 from tinygrad_edu.functional import broadcast_tensors, where
 from tinygrad_edu.methods.common import reduced, widened
@@ -83,7 +83,7 @@ def embedding(
     if w.array.ndim != 2:
         raise ValueError(f"embedding: weight must be [V, D], got shape {w.array.shape}")
     rows = w.array.shape[0]
-    backend.check_ids(ids, rows, "embedding")
+    indexing.check_ids(ids, rows, "embedding")
     if padding_idx is not None:
         padding_idx = integer(padding_idx, "embedding: padding_idx")
         if not -rows <= padding_idx < rows:
@@ -175,8 +175,8 @@ def rms_norm(input: Any, normalized_shape: int | Sequence[int], weight: Any = No
     x = floating_of(input, "rms_norm: input")
     over = _normalized(x, normalized_shape, "rms_norm")
     part = _scale(x, weight, over, "rms_norm: weight")
-    computed = backend.float32 if x.array.dtype == backend.float16 else x.array.dtype
-    small = float(backend.module_of(x.array).finfo(computed).eps) if eps is None else eps
+    computed = dtypes.float32 if x.array.dtype == dtypes.float16 else x.array.dtype
+    small = float(library.module_of(x.array).finfo(computed).eps) if eps is None else eps
     return layer.RmsNorm(x, part, axes=len(over), eps=number(small, "rms_norm: eps", nan=True))
 
 
@@ -213,7 +213,7 @@ def batch_norm(
         raise ValueError("batch_norm: give both running_mean and running_var, or in training neither")
     axes = (0, *range(2, x.array.ndim))
     form = (1, -1, *(1,) * (x.array.ndim - 2))[-x.array.ndim :]
-    exact = x.float() if x.array.dtype == backend.float16 else x
+    exact = x.float() if x.array.dtype == dtypes.float16 else x
     mean, var = running_mean, running_var
     if training:
         count = x.array.size // max(x.array.shape[1], 1) if x.array.size else 0
@@ -309,7 +309,7 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
         raise ValueError(f"pad: needs pairs of widths for at most {n} axes, got {pad!r}")
     pad = [integer(width, "pad: a width") for width in pad]
     filler = 0.0 if value is None else number(value, "pad: value", nan=True)
-    backend.number_for(filler, x.array.dtype, "pad: value")
+    dtypes.number_for(filler, x.array.dtype, "pad: value")
     widths = [(0, 0)] * n
     for i in range(len(pad) // 2):
         widths[n - 1 - i] = pad[2 * i], pad[2 * i + 1]
@@ -333,8 +333,8 @@ def one_hot(input: Any, num_classes: int = -1) -> Tensor:
             f"shape {ids.array.shape}"
         )
     classes = ids.array.max().item() + 1 if num_classes == -1 else num_classes
-    backend.check_ids(ids.array, classes, "one_hot")
-    xp = backend.module_of(ids.array)
+    indexing.check_ids(ids.array, classes, "one_hot")
+    xp = library.module_of(ids.array)
     return (ids.unsqueeze(-1) == Tensor(xp.arange(classes))).long()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import devices, indexing, library
 from tinygrad_edu.engine.modes import active
 from tinygrad_edu.methods.common import check_broadcast, widened
 from tinygrad_edu.nn.functional.activations import log_softmax
@@ -309,10 +309,10 @@ def _check_targets(ids: Any, rows: Any, ignore_index: int, what: str) -> int:
     """How many targets count; raises for one that is no class."""
     if ids.array.dtype.kind not in "iu":
         raise TypeError(f"{what}: target ids must be integers, got {ids.array.dtype}; convert them with .long()")
-    flat = backend.on_host(ids)
+    flat = devices.on_host(ids)
     counted = flat != ignore_index
-    count = int(backend.module_of(flat).count_nonzero(counted))
-    backend.check_ids(flat if count == counted.size else flat[counted], rows.array.shape[1], f"{what}: target")
+    count = int(library.module_of(flat).count_nonzero(counted))
+    indexing.check_ids(flat if count == counted.size else flat[counted], rows.array.shape[1], f"{what}: target")
     return count
 
 

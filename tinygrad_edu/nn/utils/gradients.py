@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tinygrad_edu import kernels
-from tinygrad_edu.arrays import backend
+from tinygrad_edu.arrays import devices, dtypes, library
 from tinygrad_edu.engine.modes import no_grad
 from tinygrad_edu.functional import cat
 from tinygrad_edu.options import number
@@ -55,7 +55,7 @@ def clip_grad_norm_(
         if norm > max_norm:
             factor = max_norm / (norm + 1e-6)
             for g in _each(gradients):
-                backend.module_of(g.array).multiply(g.array, factor, out=g.array)
+                library.module_of(g.array).multiply(g.array, factor, out=g.array)
                 g.bump_version()
     elif error_if_nonfinite:
         raise RuntimeError(f"clip_grad_norm_: the norm of the gradients is {norm}; some gradient is infinite or NaN")
@@ -151,26 +151,26 @@ def _gradients(parameters: Tensor | Iterable[Tensor], what: str) -> list[Tensor]
 def _each(gradients: list[Tensor]) -> Iterator[Tensor]:
     """The gradients one by one, each computed with where it lies."""
     for g in gradients:
-        backend.settle(g.array)
+        devices.settle(g.array)
         yield g
 
 
 def _norm(gradients: list[Tensor], p: float) -> float:
     """The p-norm of all gradients as one vector."""
     if p == 2:
-        return math.sqrt(backend.total([_sum_of_squares(g.array) for g in _each(gradients)]))
+        return math.sqrt(devices.total([_sum_of_squares(g.array) for g in _each(gradients)]))
     if math.isinf(p):
         largest = [abs(g.array).max().item() for g in _each(gradients) if g.array.size]
         return math.nan if any(map(math.isnan, largest)) else max(largest, default=0.0)
-    return backend.total([(abs(g.array).astype(backend.float64) ** p).sum() for g in _each(gradients)]) ** (1 / p)
+    return devices.total([(abs(g.array).astype(dtypes.float64) ** p).sum() for g in _each(gradients)]) ** (1 / p)
 
 
 def _sum_of_squares(array: Any) -> Any:
     """Σ x², as a number or, on a GPU, as an array that nobody waits for."""
     kernel = getattr(kernels.of(array), "sum_of_squares", None)
-    return kernel(array) if kernel else (array.astype(backend.float64) ** 2).sum()
+    return kernel(array) if kernel else (array.astype(dtypes.float64) ** 2).sum()
 
 
 def _like(norm: float, gradients: list[Tensor]) -> Tensor:
     kind = gradients[0].dtype if gradients else None
-    return tensor(norm, dtype=backend.float32 if kind == backend.float16 else kind)
+    return tensor(norm, dtype=dtypes.float32 if kind == dtypes.float16 else kind)
