@@ -150,6 +150,20 @@ def test_a_picture_says_that_content_moves_and_along_which_axes(kind: str) -> No
     assert "from each position to all that are read after it" in graph.ledger()
 
 
+def test_attention_over_a_recurrent_layer_is_not_over_its_input() -> None:
+    class Reading(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.memory = nn.LSTM(4, 4, batch_first=True)
+
+        def forward(self, x: Any) -> Any:
+            read, _ = self.memory(x)
+            return tg.softmax(x @ read.transpose(1, 2) * 0.5, dim=-1) @ read
+
+    graph = trace(Reading(), tg.randn(2, 3, 4), axes={"x": "B T D"})
+    assert "Q from x, K and V from read: cross-attention" in graph.ledger()
+
+
 def test_a_picture_opens_the_step() -> None:
     graph = trace(nn.LSTM(3, 4), tg.randn(2, 2, 3))
     assert "lstm" in [card.op for card in graph.picture(2).cards()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tinygrad_edu.graph.axis_rules import rule_for
+from tinygrad_edu.graph.axis_rules import OVER_TIME, rule_for
 from tinygrad_edu.graph.factors import Axis, Factors
 from tinygrad_edu.graph.places import is_elementwise, places_of
 from tinygrad_edu.graph.products import Product, letters_of, product_of
@@ -26,7 +26,9 @@ class Axes:
     settled: dict[int, list[str]] = field(default_factory=dict)  # what `names` found, once all axes are known
     features: set[int] = field(default_factory=set)
     contractions: dict[int, Axis] = field(default_factory=dict)  # by application
-    moving: dict[int, int] = field(default_factory=dict)  # applications that average over keys: which input is weights
+    # Applications that move content between tokens: which input is the weights of an average over keys, None where a
+    # state goes from token to token.
+    moving: dict[int, int | None] = field(default_factory=dict)
     queries: dict[int, int] = field(default_factory=dict)  # applications that score pairs: which input is queries
     called: dict[str, str] = field(default_factory=dict)  # what the roles are called, where not q and k
     learned: set[int] = field(default_factory=set)  # parameters, and what was made of them alone
@@ -162,6 +164,8 @@ def _roles(axes: Axes, record: Record, weighted: set[int], turned: set[int]) -> 
     for application in record.forward:
         used = product_of(application, record)
         if used is None:
+            if application.op in OVER_TIME:
+                axes.moving[application.id] = None
             _carry(axes, application, record)
             continue
         contracted = tuple(factor for at in used.i for factor in axes.of[used.x][at])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tinygrad_edu.graph.axes import Axes
-from tinygrad_edu.graph.axis_rules import OVER_TIME
 from tinygrad_edu.graph.record import Record
 from tinygrad_edu.graph.steps import Step
 from tinygrad_edu.graph.words import say
@@ -23,7 +22,7 @@ def kind_of(step: Step, record: Record, axes: Axes) -> tuple[str, str]:
         return "visibility", say("visibility")
     if introduces(step, record, axes, "cut") and out in axes.pairs:
         return "visibility", say("hides after the softmax")
-    if main.id in axes.moving or main.op in OVER_TIME:
+    if main.id in axes.moving:
         return "mixes", say("MOVES CONTENT BETWEEN TOKENS")
     if main.id in axes.contractions:
         if "q" in roles and "k" in roles:

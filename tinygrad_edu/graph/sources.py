@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tinygrad_edu.graph.axes import Axes
-from tinygrad_edu.graph.axis_rules import OVER_TIME
 from tinygrad_edu.graph.products import product_of
 from tinygrad_edu.graph.record import Record
 from tinygrad_edu.graph.steps import Step, Steps
@@ -89,12 +88,12 @@ def source_of(step: Step, steps: Steps, axes: Axes, labels: dict[int, str]) -> s
 
     Queries, keys and values are walked back through all that works token by token, up to the value where they meet.
     """
-    if step.main.op in OVER_TIME:
+    at = axes.moving[step.main.id]
+    if at is None:
         return say("from each position to all that are read after it")
     if steps.origins is None:
         steps.origins = origins_of(steps, axes)
     origins = steps.origins
-    at = axes.moving[step.main.id]
     values = next((use.source for use in step.uses if use.op == step.main.id and use.at != at), None)
     pairs = next((use.source for use in step.uses if use.op == step.main.id and use.at == at), None)
     scores = _scores(pairs, steps, axes)
