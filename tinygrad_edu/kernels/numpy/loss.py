@@ -41,9 +41,7 @@ def cross_entropy(
     count, classes = z.shape
     losses = np.empty(count, z.dtype)
     saved = Rows(*(np.empty(count, z.dtype) for _ in Rows._fields))
-    counted = target != ignore_index
-    all_count = np.count_nonzero(counted) == counted.size
-    chosen = target if all_count else np.where(counted, target, 0)
+    chosen, ignored = _chosen(target, ignore_index)
     one = ones(classes, z.dtype)
     parts, starts = _parts(count, classes)
     exps = empty((len(starts), classes), z.dtype)
@@ -73,8 +71,8 @@ def cross_entropy(
             loss *= 1 - label_smoothing
             loss += spread * (label_smoothing / classes)
         losses[part] = loss
-    if not all_count:
-        losses[~counted] = 0
+    if ignored is not None:
+        losses[ignored] = 0
     return losses, saved
 
 
@@ -95,10 +93,8 @@ def cross_entropy_backward(
     z = packed(logits)
     count, classes = z.shape
     dz = empty((count, classes), z.dtype)
-    counted = target != ignore_index
-    all_count = np.count_nonzero(counted) == counted.size
-    chosen = target if all_count else np.where(counted, target, 0)
-    at_target = g.copy() if all_count else np.where(counted, g, 0)
+    chosen, ignored = _chosen(target, ignore_index)
+    at_target = g.copy() if ignored is None else np.where(ignored, 0, g)
     at_all = at_target * (label_smoothing / max(1, classes))
     at_target *= 1 - label_smoothing
     if weight is not None:
@@ -122,9 +118,15 @@ def cross_entropy_backward(
         each[here] = at_it
         if label_smoothing:
             d -= at_all[part, None] if weight is None else at_all[part, None] * weight
-    if not all_count:
-        dz[~counted] = 0
+    if ignored is not None:
+        dz[ignored] = 0
     return dz
+
+
+def _chosen(target: np.ndarray, ignore_index: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """The targets, 0 where they are ignored, and where that is; None where none is."""
+    ignored = target == ignore_index
+    return (np.where(ignored, 0, target), ignored) if np.count_nonzero(ignored) else (target, None)
 
 
 def _parts(count: int, classes: int) -> tuple[list[slice], np.ndarray]:
