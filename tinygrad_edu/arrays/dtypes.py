@@ -113,8 +113,8 @@ CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2}
 
 
 def can_hold(dtype: np.dtype, found: np.dtype) -> bool:
-    """Whether a tensor of `dtype` may be given results of dtype `found`, by PyTorch's rule: of its own kind or a lower
-    one, where booleans are lower than integers and those lower than floating numbers. Sizes do not matter.
+    """Whether results of dtype `found` can be written to a tensor of `dtype`, by PyTorch's rule: their kind must not be
+    higher, in the order boolean, integer, floating. Sizes do not matter.
 
     >>> can_hold(uint8, int64), can_hold(float16, int64), can_hold(int64, float16), can_hold(bool_, int8)
     (True, True, False, False)

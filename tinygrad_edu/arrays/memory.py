@@ -17,7 +17,7 @@ def address_of(array: Array) -> int:
 
 
 def side_by_side(pieces: list[Any], axis: int) -> Array | None:
-    """One array that shows the pieces where they lie, if they already lie one behind the other along `axis`."""
+    """A view of all pieces as one array, if they already follow each other in one memory along `axis`, else None."""
     first = pieces[0]
     if type(first) is not np.ndarray or type(first.base) is not np.ndarray or not first.base.flags.c_contiguous:
         return None

@@ -15,7 +15,7 @@ def promoted(operands: list[Any], tensors: list[bool], numbers: str = "wrap", ro
     """Operands of one elementwise op brought to one dtype, by PyTorch's rule; `tensors` says which came from Tensors.
 
     Floating beats integer beats boolean. Within a kind, tensors with axes decide, then tensors without, then bare
-    arrays and Python's numbers: so nothing that is no Tensor ever widens one. An integer that the dtype cannot hold
+    arrays and Python's numbers: so a Tensor is never widened by anything else. An integer that the dtype cannot hold
     wraps around as the dtype's own values do ("wrap"), makes all of them int64 ("exact", for comparisons, whose result
     is boolean anyway), or raises a ValueError ("fit", for what is written into the result as it is). There a finite
     number beyond float32 raises one, too; elsewhere it is infinite.

@@ -19,7 +19,7 @@ from tinygrad_edu.engine.tape import Record, Variable, primitives, wrap
 
 
 def leads(source: Record | Variable, index: int, found: dict[int, Record], wanted: set[Key]) -> bool:
-    """Whether a gradient for this value is of use: it is wanted, or what is wanted lies behind it."""
+    """Whether a gradient for this value is needed: it is wanted itself, or leads to a value that is."""
     if isinstance(source, Record):
         return source.number in found or (source.number, index) in wanted
     return id(source) in wanted
